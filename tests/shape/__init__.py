@@ -1,0 +1,1 @@
+"""Tests of the tree's shape: rules that hold for every file, whoever adds it."""
