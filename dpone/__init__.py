@@ -1,0 +1,58 @@
+"""Changes that are safe to retry, and can prove it.
+
+`commit` makes a target hold a change once, however often an orchestrator kills and retries it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from dpone.api import acommit, commit, open_journal, open_target, reconcile
+    from dpone.contracts.errors import DponeError
+    from dpone.contracts.identity import Operation
+    from dpone.contracts.outcome import How, Outcome
+    from dpone.fencing.obligations import Obligation
+
+_HOMES = {
+    "acommit": "dpone.api",
+    "commit": "dpone.api",
+    "open_journal": "dpone.api",
+    "open_target": "dpone.api",
+    "reconcile": "dpone.api",
+    "DponeError": "dpone.contracts.errors",
+    "Operation": "dpone.contracts.identity",
+    "How": "dpone.contracts.outcome",
+    "Outcome": "dpone.contracts.outcome",
+    "Obligation": "dpone.fencing.obligations",
+}
+
+__all__ = [
+    "DponeError",
+    "How",
+    "Obligation",
+    "Operation",
+    "Outcome",
+    "acommit",
+    "commit",
+    "open_journal",
+    "open_target",
+    "reconcile",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: `import dpone` stays cheap."""
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("dpone")
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'dpone' has no attribute {name!r}")
+    value = getattr(importlib.import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,54 @@
+"""The public contracts by name, for `dpone schema`; each is imported when it is asked for."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "dpone.error.v1": ("run_report", "ErrorReport"),
+    "dpone.outcome.v1": ("outcome", "Outcome"),
+    "dpone.project.v1": ("project", "ProjectSpec"),
+    "dpone.route.v1": ("route", "RouteManifest"),
+    "dpone.route-check.v1": ("run_report", "RouteCheck"),
+    "dpone.route-explanation.v1": ("run_report", "RouteExplanation"),
+    "dpone.run-plan.v1": ("run_report", "RunPlan"),
+    "dpone.journal-check.v1": ("journal_report", "JournalCheck"),
+    "dpone.journal-count.v1": ("journal_report", "JournalCount"),
+    "dpone.journal-entry.v1": ("journal", "JournalEntry"),
+    "dpone.journal-explain.v1": ("journal_report", "Explanation"),
+    "dpone.journal-list.v1": ("journal_report", "JournalList"),
+    "dpone.journal-show.v1": ("journal_report", "JournalShow"),
+    "dpone.native_transfer.target_commit_guard.v1": ("checkpoint", "Guard"),
+    "dpone.operation.v1": ("identity", "Identity"),
+    "dpone.partition-checkpoint.v1": ("checkpoint", "Checkpoint"),
+    "dpone.receipt.v1": ("fence", "Receipt"),
+    "dpone.run-report.v1": ("run_report", "RunReport"),
+    "dpone.schema-list.v1": ("run_report", "SchemaList"),
+}
+NAMES = tuple(_HOMES)
+
+
+def contract(name: str) -> type[Any]:
+    """Return the closed struct of a contract. Raises `KeyError` for a name that is none."""
+    module, struct = _HOMES[name]
+    found: type[Any] = getattr(importlib.import_module(f"dpone.contracts.{module}"), struct)
+    return found
+
+
+def json_schema(name: str) -> dict[str, Any]:
+    """Return the JSON Schema of a contract. Raises `KeyError` for a name that is none."""
+    kind = contract(name)
+    if name == "dpone.route.v1":
+        from dpone.contracts.route import route_schema
+
+        return route_schema()
+    from dpone.contracts.codec import schema_of
+
+    schema = schema_of(kind)
+    body = schema["$defs"][kind.__name__]
+    if "schema" in body["properties"]:
+        # What is printed always names its contract, although the decoder knows the default.
+        body["properties"]["schema"] = {"const": name}
+        body["required"] = sorted({*body.get("required", []), "schema"})
+    return schema

@@ -1,0 +1,1 @@
+"""What policy needs from the world, and what is durable when a call returns."""
