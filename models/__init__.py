@@ -1,0 +1,1 @@
+"""Executable models of the protocols, explored exhaustively within stated bounds."""
