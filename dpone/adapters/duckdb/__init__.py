@@ -1,0 +1,1 @@
+"""A DuckDB file as a fenced target, and DuckDB's bulk readers."""

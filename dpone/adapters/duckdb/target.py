@@ -1,0 +1,383 @@
+"""A DuckDB file as a fenced target: the fence lies in the same file as the data.
+
+Promise: claim, change and fence commit together in one transaction of the file. The file is open
+only while a call lasts, so that an idle process holds nobody up; who holds it during a change
+holds its lock, and nothing is concluded while that process lives. Linearization point: COMMIT.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import uuid
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from dpone.adapters.duckdb.transaction import DuckdbTransaction
+from dpone.contracts.codec import encode
+from dpone.contracts.effects import Effect
+from dpone.contracts.errors_fencing import (
+    FencingError,
+    ProtocolTooOld,
+    TargetHeld,
+    TargetInvalid,
+    TargetReadOnly,
+    TargetUnreachable,
+)
+from dpone.contracts.fence import (
+    Absent,
+    Answer,
+    Capability,
+    Committed,
+    CommitVerdict,
+    Expired,
+    FenceKind,
+    Floor,
+    Foreign,
+    Receipt,
+    Rejected,
+    Sealed,
+    SealVerdict,
+    Unit,
+    Unknown,
+)
+from dpone.contracts.fence_rules import (
+    CLAIMED,
+    FenceRow,
+    Write,
+    claim,
+    receipt_of,
+    row_of,
+    seal,
+    verdict_of,
+)
+from dpone.ports.probe import Probe, quiet
+from dpone.ports.target import Also, Change
+
+PROTOCOL = 1
+LOCK_WAIT_S = 10.0
+_LOCK_POLL_S = 0.05
+_INVALID = ("not a valid duckdb", "is a directory", "not a directory")
+_READ_ONLY = ("read-only", "permission denied", "cannot open file")
+
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS dpone_fence_meta(key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)",
+    "CREATE TABLE IF NOT EXISTS dpone_fence("
+    " operation_id VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, epoch BIGINT NOT NULL,"
+    " attempt_id VARCHAR NOT NULL, intent_digest VARCHAR NOT NULL, result VARCHAR NOT NULL,"
+    " written_at TIMESTAMPTZ NOT NULL)",
+)
+
+
+class DuckdbTarget:
+    """The target port on one DuckDB file.
+
+    `settings` are DuckDB configuration values for every connection, such as memory_limit.
+    """
+
+    name = "duckdb"
+    capability = Capability.TRANSACTIONAL
+    store = ""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        identity: Callable[[Path], str],
+        probe: Probe = quiet,
+        lock_wait_s: float = LOCK_WAIT_S,
+        settings: dict[str, str | bool | int | float | list[str]] | None = None,
+    ) -> None:
+        self.path = path
+        self.probe = probe
+        self.lock_wait_s = lock_wait_s
+        self.settings = settings or {}
+        self._identity = identity
+
+    # -- asking --------------------------------------------------------------------------------
+
+    def ask(self, operation_id: str, floor: Floor | None) -> Answer:
+        """What the fence shows."""
+        if not self.path.exists():
+            return Answer(Absent())
+        try:
+            with self._open() as connection:
+                if not _has_fence(connection):
+                    return Answer(Absent())
+                incarnation = self._incarnation(connection)
+                if expired := _below(connection, floor):
+                    return Answer(expired, incarnation)
+                row = _row(connection, operation_id)
+        except duckdb.Error as error:
+            refusal = self._refusal(error)
+            if isinstance(refusal, TargetInvalid | TargetReadOnly):
+                raise refusal from error
+            return Answer(_unknown(error))
+        return Answer(verdict_of(row), incarnation)
+
+    def install(self) -> str:
+        """Create the fence tables where they are missing."""
+        until = time.monotonic() + self.lock_wait_s
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            while True:
+                try:
+                    return self._install()
+                except duckdb.TransactionException:
+                    # Another thread of this process creates the same tables at this moment.
+                    if time.monotonic() > until:
+                        raise
+                    time.sleep(_LOCK_POLL_S)
+        except (FileExistsError, NotADirectoryError) as error:
+            raise TargetInvalid(target=self.name, cause="it lies below a file") from error
+        except OSError as error:
+            raise TargetReadOnly(target=self.name, cause=error.strerror or "error") from error
+        except duckdb.Error as error:
+            raise self._refusal(error) from error
+
+    def _install(self) -> str:
+        with self._open() as connection:
+            connection.execute("BEGIN")
+            for statement in _SCHEMA:
+                connection.execute(statement)
+            connection.execute(
+                "INSERT INTO dpone_fence_meta VALUES ('protocol', ?), ('incarnation', ?)"
+                " ON CONFLICT DO NOTHING",
+                [str(PROTOCOL), uuid.uuid4().hex],
+            )
+            connection.execute("COMMIT")
+            return self._incarnation(connection)
+
+    def _refusal(self, error: duckdb.Error) -> FencingError:
+        cause = cause_of(error)
+        lowered = cause.lower()
+        if is_held(error):
+            return TargetHeld(target=self.name, cause=cause)
+        if any(word in lowered for word in _INVALID):
+            return TargetInvalid(target=self.name, cause=cause)
+        if any(word in lowered for word in _READ_ONLY):
+            return TargetReadOnly(target=self.name, cause=cause)
+        return TargetUnreachable(target=self.name, cause=cause)
+
+    # -- contending ----------------------------------------------------------------------------
+
+    def seal(self, unit: Unit) -> SealVerdict:
+        """Contend for the file, then seal."""
+        if not self.path.exists():
+            return Foreign("no file")
+        try:
+            with self._unit() as connection:
+                if refused := self._refused(connection, unit):
+                    return refused
+                decision = seal(_row(connection, unit.operation_id), unit)
+                if not isinstance(decision, Write):
+                    return decision
+                _write(connection, unit, FenceKind.SEALED)
+                connection.execute("COMMIT")
+        except duckdb.Error as error:
+            return _unknown(error)
+        return Sealed(unit.epoch, unit.attempt_id)
+
+    def commit(self, unit: Unit, change: Change, also: Also | None = None) -> CommitVerdict:
+        """Claim, change, commit. `also` does not apply: no journal lies in a DuckDB file."""
+        assert also is None  # the store token is empty, so no journal can share the file
+        entered = False
+        if not self.path.exists():
+            return Foreign("no file")
+        try:
+            with self._unit() as connection:
+                entered = True
+                if refused := self._refused(connection, unit):
+                    return refused
+                decision = claim(_row(connection, unit.operation_id), unit)
+                if not isinstance(decision, Write):
+                    return decision
+                with self.probe(Effect.FENCING_CLAIM):
+                    _write(connection, unit, CLAIMED)
+                try:
+                    receipt = self._change(connection, unit, change)
+                    _write(connection, unit, FenceKind.COMMITTED, receipt)
+                except Exception as error:  # noqa: BLE001
+                    # Whatever the change raised, the rollback proves that nothing stays.
+                    return _rejected(connection, error)
+                return self._commit(connection, receipt)
+        except duckdb.Error as error:
+            if not entered:
+                return Rejected(cause_of(error), transient=True, error=error)
+            return _unknown(error)
+
+    def _change(self, connection: duckdb.DuckDBPyConnection, unit: Unit, change: Change) -> Receipt:
+        with self.probe(Effect.FENCING_CHANGE):
+            result = change(DuckdbTransaction(connection))
+        return receipt_of(unit, result)
+
+    def _commit(self, connection: duckdb.DuckDBPyConnection, receipt: Receipt) -> CommitVerdict:
+        with self.probe(Effect.FENCING_COMMIT):
+            try:
+                connection.execute("COMMIT")
+            except duckdb.ConstraintException as error:
+                # Checked before anything is written: the transaction is rolled back whole.
+                return Rejected(cause_of(error), error=error)
+            except duckdb.TransactionException as error:
+                return Unknown(cause_of(error))
+        return Committed(receipt)
+
+    def end_sessions(self, operation_id: str, attempt_ids: Iterable[str]) -> int:
+        """A file has no server sessions: the holder's own death frees the lock."""
+        return 0
+
+    # -- retention -----------------------------------------------------------------------------
+
+    def shorten(self, operation_ids: Iterable[str]) -> int:
+        """Key, kind and epoch stay."""
+        ids = list(operation_ids)
+        with self._retaining() as connection, self.probe(Effect.FENCING_SHORTEN):
+            rows = connection.execute(
+                "UPDATE dpone_fence SET intent_digest = '', result = ''"
+                " WHERE list_contains(?, operation_id) AND kind = 'committed'",
+                [ids],
+            ).fetchone()
+            connection.execute("COMMIT")
+        return int(rows[0]) if rows else 0
+
+    def raise_floor(self, floor: Floor, operation_ids: Iterable[str]) -> int:
+        """Raise the floor and remove the rows below it, together."""
+        ids = list(operation_ids)
+        with self._retaining() as connection, self.probe(Effect.FENCING_FLOOR):
+            connection.execute(
+                "INSERT INTO dpone_fence_meta VALUES (?, ?) ON CONFLICT(key)"
+                " DO UPDATE SET value = greatest(value, excluded.value)",
+                [f"floor:{floor.scope}", floor.position],
+            )
+            rows = connection.execute(
+                "DELETE FROM dpone_fence WHERE list_contains(?, operation_id)", [ids]
+            ).fetchone()
+            connection.execute("COMMIT")
+        return int(rows[0]) if rows else 0
+
+    def close(self) -> None:
+        """Nothing stays open between calls."""
+
+    # -- access --------------------------------------------------------------------------------
+
+    @contextmanager
+    def _open(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A connection for one call; waits a bounded time for the file's lock."""
+        until = time.monotonic() + self.lock_wait_s
+        while True:
+            try:
+                connection = duckdb.connect(str(self.path), config=self.settings)
+                break
+            except duckdb.Error as error:
+                if not is_held(error) or time.monotonic() > until:
+                    raise
+                time.sleep(_LOCK_POLL_S)
+        try:
+            yield connection
+        finally:
+            connection.close()
+
+    @contextmanager
+    def _unit(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """An open transaction; closing the connection rolls back what was not committed."""
+        with self._open() as connection:
+            connection.execute("BEGIN")
+            yield connection
+
+    @contextmanager
+    def _retaining(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A unit of retention: what the engine raises becomes an error with a type."""
+        try:
+            with self._unit() as connection:
+                yield connection
+        except duckdb.Error as error:
+            raise self._refusal(error) from error
+
+    def _incarnation(self, connection: duckdb.DuckDBPyConnection) -> str:
+        """The random id beside the fence, with the file's inode and birth time."""
+        rows = dict(connection.execute("SELECT key, value FROM dpone_fence_meta").fetchall())
+        if int(rows.get("protocol", 0)) > PROTOCOL:
+            raise ProtocolTooOld(place="fence", found=rows["protocol"], ours=PROTOCOL)
+        return f"{rows['incarnation']}@{self._identity(self.path)}"
+
+    def _refused(
+        self, connection: duckdb.DuckDBPyConnection, unit: Unit
+    ) -> Foreign | Expired | None:
+        """Claim and seal refuse another incarnation and what lies below the floor."""
+        here = self._incarnation(connection) if _has_fence(connection) else "no fence"
+        if here != unit.incarnation:
+            return Foreign(here)
+        return _below(connection, unit.floor)
+
+
+_PATH = re.compile(r'"[^"]*/[^"]*"|(?<!\w)/[^\s:"]+')
+
+
+def cause_of(error: duckdb.Error) -> str:
+    """The first line of the engine's own words, without paths."""
+    return _PATH.sub("<path>", str(error).splitlines()[0]) if str(error) else type(error).__name__
+
+
+def is_held(error: duckdb.Error) -> bool:
+    """Whether another process holds the file's lock."""
+    return isinstance(error, duckdb.IOException) and "lock" in str(error).lower()
+
+
+def _unknown(error: duckdb.Error) -> Unknown:
+    return Unknown(cause_of(error), held=is_held(error))
+
+
+def _rejected(connection: duckdb.DuckDBPyConnection, error: Exception) -> Rejected | Unknown:
+    """Roll back; only a rollback that worked proves that nothing was applied."""
+    try:
+        connection.execute("ROLLBACK")
+    except duckdb.Error as failed:
+        return Unknown(cause_of(failed))
+    cause = cause_of(error) if isinstance(error, duckdb.Error) else str(error)
+    # A change may have asked for too little memory and know better next time.
+    passing = isinstance(error, duckdb.OutOfMemoryException)
+    return Rejected(cause or type(error).__name__, transient=passing, error=error)
+
+
+def _has_fence(connection: duckdb.DuckDBPyConnection) -> bool:
+    rows = connection.execute(
+        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'dpone_fence' AND NOT temporary"
+    ).fetchone()
+    return bool(rows and rows[0])
+
+
+def _below(connection: duckdb.DuckDBPyConnection, floor: Floor | None) -> Expired | None:
+    if floor is None:
+        return None
+    row = connection.execute(
+        "SELECT value FROM dpone_fence_meta WHERE key = ?", [f"floor:{floor.scope}"]
+    ).fetchone()
+    return Expired(row[0]) if row is not None and floor.position < row[0] else None
+
+
+def _row(connection: duckdb.DuckDBPyConnection, operation_id: str) -> FenceRow | None:
+    row = connection.execute(
+        "SELECT kind, epoch, attempt_id, intent_digest, result FROM dpone_fence"
+        " WHERE operation_id = ?",
+        [operation_id],
+    ).fetchone()
+    return None if row is None else row_of(operation_id, *row)
+
+
+def _write(
+    connection: duckdb.DuckDBPyConnection, unit: Unit, kind: str, receipt: Receipt | None = None
+) -> None:
+    connection.execute(
+        "INSERT OR REPLACE INTO dpone_fence VALUES (?, ?, ?, ?, ?, ?, now())",
+        [
+            unit.operation_id,
+            kind,
+            unit.epoch,
+            unit.attempt_id,
+            unit.intent_digest,
+            encode(receipt.result) if receipt else "",
+        ],
+    )

@@ -1,0 +1,1 @@
+"""What a POSIX machine can say of processes, files and file systems."""

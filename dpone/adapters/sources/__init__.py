@@ -1,0 +1,1 @@
+"""Sources: files and queries, read by the engines' bulk paths."""

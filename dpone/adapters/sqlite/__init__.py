@@ -1,0 +1,1 @@
+"""Journal and target on SQLite, with the standard library's driver."""

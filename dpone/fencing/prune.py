@@ -1,0 +1,90 @@
+"""Retention: old finished entries become tombstones, fence rows become key, kind and epoch.
+
+Promise: no fence row is deleted, except below a floor that a route with an ordered partition
+raised in the same transaction; below it everybody gets `operation_expired`, never a second load.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dpone.contracts.canonical import digest
+from dpone.contracts.codec import decode, encode
+from dpone.contracts.effects import Effect
+from dpone.contracts.errors_recovery import FloorBlocked
+from dpone.contracts.fence import Committed, Floor
+from dpone.contracts.journal import SETTLED, JournalEntry, Note, State
+from dpone.contracts.outcome import Stored
+from dpone.fencing.adopt import rows_of
+from dpone.fencing.ledger import Ledger
+from dpone.ports.journal import Journal
+from dpone.ports.target import Target
+
+BATCH_ROWS = 500
+
+
+def prunable(journal: Journal, *, before_ms: int, route: str = "") -> list[JournalEntry]:
+    """COMPLETE rows, unmarked, unchanged since `before_ms` (epoch, milliseconds)."""
+    return [
+        row
+        for row in rows_of(journal)
+        if row.state is State.COMPLETE
+        and not row.diverged
+        and not row.pruned
+        and row.updated_ms < before_ms
+        and (not route or row.route == route)
+    ]
+
+
+def prune(ledger: Ledger, target: Target, rows: Sequence[JournalEntry]) -> int:
+    """Shorten the fence rows, then the entries; return how many entries became tombstones.
+
+    A row whose fence is not committed is left alone: `check` reports it.
+    """
+    count = 0
+    for start in range(0, len(rows), BATCH_ROWS):
+        batch = [row for row in rows[start : start + BATCH_ROWS] if _committed(target, row)]
+        target.shorten(row.operation_id for row in batch)
+        for row in batch:
+            ledger.move(
+                row,
+                Effect.FENCING_PRUNE,
+                (Note.PRUNED, {"outcome_digest": digest(_stored(row).result)}),
+                pruned=True,
+                outcome=_tombstone(row),
+                done=(),
+            )
+            count += 1
+    return count
+
+
+def raise_floor(target: Target, floor: Floor, rows: Sequence[JournalEntry]) -> int:
+    """Raise the floor and remove the fence rows of `rows`, which lie below it, together.
+
+    Raises `FloorBlocked` when one of them is not settled: it would be stranded for ever.
+    """
+    for row in rows:
+        if row.state not in SETTLED or row.diverged:
+            raise FloorBlocked(operation_id=row.operation_id, state=row.state)
+    return target.raise_floor(floor, [row.operation_id for row in rows])
+
+
+def _committed(target: Target, row: JournalEntry) -> bool:
+    return isinstance(target.ask(row.operation_id, None).verdict, Committed)
+
+
+def _stored(row: JournalEntry) -> Stored:
+    return decode(row.outcome, Stored)
+
+
+def _tombstone(row: JournalEntry) -> str:
+    stored = _stored(row)
+    return encode(
+        Stored(
+            epoch=stored.epoch,
+            attempt_id=stored.attempt_id,
+            intent_digest=stored.intent_digest,
+            result={"outcome_digest": digest(stored.result)},
+            asserted_by=stored.asserted_by,
+        )
+    )
