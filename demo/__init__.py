@@ -1,0 +1,1 @@
+"""Demonstrations on real data."""

@@ -1,0 +1,157 @@
+"""`dpone run`: load a route."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from dpone.cli.session import (
+    Format,
+    FormatOption,
+    Session,
+    plain_app,
+    printable,
+    session_of,
+    table_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from dpone.contracts.run_report import OperationReport, RunPlan
+    from dpone.loading.operations import Wanted
+    from dpone.wiring import Route
+
+app = plain_app()
+
+_WORDS = {
+    "committed": "loaded",
+    "replayed": "already loaded",
+    "settled": "found loaded by an earlier attempt",
+    "resumed": "already loaded, steps after the commit finished",
+    "failed": "failed",
+    "not_tried": "not tried",
+}
+
+
+@app.command()
+def run(
+    context: typer.Context,
+    manifest: Annotated[Path, typer.Argument(help="The route's manifest.", show_default=False)],
+    partition: Annotated[
+        list[str] | None,
+        typer.Option("--partition", help="Load only this part, such as month=1; repeatable."),
+    ] = None,
+    revision: Annotated[
+        int | None,
+        typer.Option("--revision", min=1, help="Load again on purpose, as this revision."),
+    ] = None,
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Say what would happen; write nothing.")
+    ] = False,
+    take_over: Annotated[
+        bool,
+        typer.Option("--take-over", help="Do not wait for the lease of an attempt that is gone."),
+    ] = False,
+    chosen: FormatOption = Format.TEXT,
+) -> None:
+    """Load every part of a route once; a retry loads nothing twice."""
+    session = session_of(context, chosen)
+    from dpone.loading.operations import Wanted
+
+    wanted = Wanted(revision=revision, labels=tuple(partition or ()))
+    raise typer.Exit(_run(session, manifest, wanted, plan=plan, take_over=take_over))
+
+
+def _run(session: Session, path: Path, wanted: Wanted, *, plan: bool, take_over: bool) -> int:
+    from contextlib import ExitStack, closing
+
+    from dpone import wiring
+    from dpone.loading.operations import operations_of
+
+    route = wiring.read_route(path)
+    environment = route.project.environment
+    with ExitStack() as held:
+        source = held.enter_context(closing(wiring.route_source(route)))
+        # The files are digested while drivers are imported.
+        source.start()
+        session.progress(f"reading {route.manifest.source.kind} source")
+        journal = held.enter_context(closing(wiring.route_journal(route)))
+        target = held.enter_context(closing(wiring.route_target(route, probe=session.probe)))
+        loader = wiring.route_loader(route)
+        operations = operations_of(
+            route.manifest, source, environment=environment, name=route.name, wanted=wanted
+        )
+        if plan:
+            from dpone.loading.plan import plan_of
+
+            found = plan_of(operations, journal, target, route.manifest, route.name, environment)
+            _print_plan(session, found)
+            return 0
+        from dpone.loading.run import Run
+
+        committer = wiring.route_committer(journal, target, probe=session.probe)
+        due = wiring.route_obligations(journal, target)
+        flow = Run(source, committer, loader, obliged=due, take_over=take_over)
+        width = max((len(printable(item.partition.label)) for item in operations), default=0)
+        return _load(session, route, flow.reports(operations), width)
+
+
+def _load(session: Session, route: Route, reports: Iterator[OperationReport], width: int) -> int:
+    from dpone.contracts.run_report import RunReport
+    from dpone.loading.run import exit_code_of
+
+    done: list[OperationReport] = []
+    for report in reports:
+        done.append(report)
+        session.say(_line(report, width))
+        if report.error is not None:
+            session.complain(report.error)
+    code = exit_code_of(done)
+    if session.is_json:
+        whole = RunReport(
+            route=route.manifest.route,
+            environment=route.project.environment,
+            manifest=route.name,
+            exit_code=code,
+            operations=tuple(done),
+        )
+        session.print(whole, "")
+    else:
+        session.say(_summary(done))
+    return code
+
+
+def _line(report: OperationReport, width: int) -> str:
+    parts = [printable(report.partition).ljust(width), _WORDS[report.how]]
+    if "rows_written" in report.result:
+        count = report.result["rows_written"]
+        parts.append(f"{count} row" if count == 1 else f"{count} rows")
+        if report.result.get("rows_deleted"):
+            parts.append(f"in place of {report.result['rows_deleted']}")
+    if report.attempt:
+        parts.append(f"attempt {report.attempt}")
+    parts.append(report.operation_id)
+    return "  ".join([*parts, *report.notes])
+
+
+def _summary(done: list[OperationReport]) -> str:
+    if not done:
+        return "The source has no rows, so there is nothing to load."
+    counts: dict[str, int] = {}
+    for report in done:
+        word = _WORDS[report.how]
+        counts[word] = counts.get(word, 0) + 1
+    total = f"{len(done)} operation" + ("s" if len(done) > 1 else "")
+    return f"{total}: " + ", ".join(f"{count} {word}" for word, count in counts.items())
+
+
+def _print_plan(session: Session, plan: RunPlan) -> None:
+    rows = [("partition", "would", "operation", "why")]
+    rows += [
+        (printable(item.partition), item.would, item.operation_id, item.why)
+        for item in plan.operations
+    ]
+    session.print(plan, table_of(rows) + "\nNothing was written.")

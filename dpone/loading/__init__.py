@@ -1,0 +1,1 @@
+"""Route manifests, partitions and the flow of `dpone run`."""

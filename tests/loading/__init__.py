@@ -1,0 +1,1 @@
+"""Tests of routes, sources and loads, with real files and databases."""
