@@ -1,0 +1,1 @@
+"""Benchmarks: every stated figure is measured here, side by side in one run."""
