@@ -145,6 +145,8 @@ def _answer_doubt(
         Effect.FENCING_RESOLVE,
         (Event.OPERATOR_COMMITTED, {**said, "seen": sealed.cause}),
         outcome=encode(stored),
+        # The operator's process ends here and holds nobody up.
+        reason=Reason.OPERATOR.value,
     )
     # No step runs, and nothing is COMPLETE, before the fence bears the assertion out.
     return asserted

@@ -23,6 +23,7 @@ from tests.stateful.target_machine import TargetMachine, measured
 
 
 @pytest.mark.kill
+@pytest.mark.timeout(300)
 @pytest.mark.parametrize("package", places.discovered("target"))
 def test_the_adapter_agrees_with_the_model(
     resources: Resources, zygote: Zygote, package: str
@@ -36,7 +37,7 @@ def test_the_adapter_agrees_with_the_model(
                 super().__init__(place, zygote, seen)
 
         run_state_machine_as_test(
-            Machine, settings=settings(max_examples=12, stateful_step_count=30)
+            Machine, settings=settings(max_examples=10, stateful_step_count=30)
         )
     wanted = {
         "commit rejected",
