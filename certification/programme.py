@@ -38,7 +38,7 @@ PRELOADED = (
 )
 WORLDS = ("sqlite", "joint", "duckdb", "postgres", "postgres-postgres", "postgres-joint")
 SERVERLESS = ("sqlite", "joint", "duckdb")
-OBLIGATIONS = ["checkpoint"]
+OBLIGATIONS = ["checkpoint", "evidence"]
 
 
 class Budget:

@@ -23,7 +23,11 @@ Also = Callable[[Any, Receipt], bool]
 
 
 class Target(Protocol):
-    """A fenced target. No method raises for what a server may do; the verdict says it."""
+    """A fenced target.
+
+    What a server may do is a verdict; raised is only what a person must mend (a `FencingError`:
+    credentials, privileges, a read-only or wrong target), and then nothing was written.
+    """
 
     @property
     def name(self) -> str:

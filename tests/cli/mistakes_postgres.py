@@ -53,10 +53,10 @@ def made(*statements: str) -> Make:
 
 
 def nobody_listens(project: Project, kind: str) -> None:
-    with socket.socket() as taken:
-        # Bound and not listening: the port answers nobody, and nobody else gets it meanwhile.
-        taken.bind(("127.0.0.1", 0))
-        port = taken.getsockname()[1]
+    # Bound and not listening: the port answers nobody, and nobody else gets it meanwhile.
+    taken = project.held.enter_context(socket.socket())
+    taken.bind(("127.0.0.1", 0))
+    port = taken.getsockname()[1]
     connect(project, f"host=127.0.0.1 port={port} user=u password={SECRET}")
 
 

@@ -15,7 +15,7 @@ from tests.kill.fixtures import FULL, world_of
 
 WORLDS = ("sqlite", "duckdb", "joint", "postgres", "postgres-postgres", "postgres-joint")
 POINTS_MIN = {"joint": 12, "postgres-joint": 12}
-STEPS = {"obligations": ["checkpoint"]}
+STEPS = {"obligations": ["checkpoint", "evidence"]}
 
 pytestmark = pytest.mark.kill
 
