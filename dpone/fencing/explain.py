@@ -37,6 +37,8 @@ def explain(entry: JournalEntry, history: list[HistoryRow], answer: Answer | Non
     if answer is None:
         unknown.append("What the target's fence shows: no target was asked.")
     else:
+        if isinstance(answer.verdict, Committed) and entry.state not in COMMITTED:
+            known.append("The target holds the change all the same: its fence shows the commit.")
         evidence.append(f"fence: {fence_word(answer.verdict)} in {answer.incarnation or '-'}")
         unknown.extend(_unknown(entry, answer))
     if entry.diverged:
