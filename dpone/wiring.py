@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple, cast
+from weakref import WeakKeyDictionary
 
 from dpone.adapters.posix import files
 from dpone.adapters.posix.liveness import ProcLiveness
@@ -35,6 +36,7 @@ from dpone.ports.source import Source
 from dpone.ports.target import Target
 
 OpenProject = Project
+_HEARTS: WeakKeyDictionary[Journal, dict[tuple[float, float], Heartbeat]] = WeakKeyDictionary()
 JOURNAL_DEFAULT = ".dpone/journal.db"
 _CLIENTS = {"duckdb": "duckdb", "postgres": "psycopg"}
 
@@ -92,8 +94,10 @@ def committer(
     lease_s: float = LEASE_S,
     heartbeat_s: float = HEARTBEAT_S,
 ) -> Committer:
-    """Join journal and target under the fenced commit."""
-    heart = Heartbeat(journal, lease_s, heartbeat_s)
+    """Join journal and target under the fenced commit; a journal has one heartbeat."""
+    key = (lease_s, heartbeat_s)
+    hearts = _HEARTS.setdefault(journal, {})
+    heart = hearts.setdefault(key, Heartbeat(journal, lease_s, heartbeat_s))
     return Committer(
         journal, target, ProcLiveness(), probe=probe, lease_s=lease_s, covering=heart.covering
     )

@@ -16,6 +16,7 @@ from dpone.contracts.codec import decode, parse
 from dpone.contracts.errors_fencing import OperationNotFound
 from dpone.contracts.errors_recovery import (
     AnswerUnknown,
+    FloorInvalid,
     OperationAmbiguous,
     TargetNotNamed,
 )
@@ -38,6 +39,7 @@ from dpone.fencing import guard as guarding
 from dpone.fencing import prune as pruning
 from dpone.fencing.commit import LEASE_S, Committer
 from dpone.fencing.ledger import Ledger
+from dpone.fencing.refuse import ANSWERED
 from dpone.fencing.resolve import Assertion
 from dpone.ports.journal import Journal
 from dpone.ports.probe import Probe
@@ -211,19 +213,26 @@ def prune(desk: Desk, *, days: int, route: str, floor: str, apply: bool) -> Jour
 
 
 def _raise_floors(desk: Desk, route: str, position: str, apply: bool) -> JournalCount:
-    below: dict[str, list[JournalEntry]] = {}
+    """Raise the floor of every ordered family of the route, whether or not anything lies below.
+
+    Raises `FloorInvalid` for a route without an order and for a position of another kind.
+    """
+    families: dict[str, list[JournalEntry]] = {}
     for row in adoption.rows_of(desk.journal):
-        place = desk.floor(row)
-        if row.route == route and place is not None and place.position < position:
-            below.setdefault(place.scope, []).append(row)
-    total = sum(map(len, below.values()))
-    if not apply:
-        return JournalCount(command="prune", planned=True, counts={"below_floor": total})
-    removed = 0
-    for scope, rows in below.items():
-        for target, mine in _by_target(desk, rows):
-            removed += pruning.raise_floor(target, Floor(scope, position), mine)
-    return JournalCount(command="prune", planned=False, counts={"removed": removed})
+        place = adoption.floor_of_entry(row)
+        if row.route == route and place is not None:
+            pruning.check_position(position, place.position)
+            families.setdefault(place.scope, []).append(row)
+    if not families:
+        raise FloorInvalid(why=f"the journal knows no ordered operation of route {route or '-'}")
+    counts = {"floors": len(families), "below_floor": 0, "removed": 0}
+    for scope, members in families.items():
+        below = [row for row in members if (row.position or "") < position]
+        counts["below_floor"] += len(below)
+        target = desk.target(members[0])
+        if apply and target is not None:
+            counts["removed"] += pruning.raise_floor(target, Floor(scope, position), below)
+    return JournalCount(command="prune", planned=not apply, counts=counts)
 
 
 def check(desk: Desk) -> JournalCheck:
@@ -256,6 +265,7 @@ def _listed(row: JournalEntry) -> Listed:
         state=row.state,
         version=row.version,
         attempt=row.attempt,
+        answered=row.reason == ANSWERED,
         diverged=row.diverged,
         pruned=row.pruned,
         updated_at=_time(row.updated_ms),

@@ -13,6 +13,7 @@ from dpone.cli.session import Format, FormatOption, Session, plain_app, session_
 if TYPE_CHECKING:
     from dpone.cli.desk import Desk
     from dpone.contracts.journal import JournalEntry
+    from dpone.contracts.journal_report import Listed
 
 app = plain_app("Look at operations and recover them.")
 
@@ -55,7 +56,7 @@ def list_(
         found = page(_desk(held, session, journal).journal, after, limit, route, state or ())
     rows = [("updated", "state", "route", "partition", "rev", "operation")]
     rows += [
-        (row.updated_at, row.state, row.route, row.partition, str(row.revision), row.operation_id)
+        (row.updated_at, _state(row), row.route, row.partition, str(row.revision), row.operation_id)
         for row in found.operations
     ]
     text = table_of(rows) if found.operations else "The journal has no operation like that."
@@ -186,6 +187,8 @@ def adopt(
         desk = _desk(held, session, journal)
         done = adopted(desk, of_target=target, apply=apply, operator=operator, why=why)
     _print_counts(session, done.planned, done.counts, done)
+    # What the targets did not bear out, or did not say, is for a person to look at.
+    raise typer.Exit(4 if done.counts.get("diverged") or done.counts.get("unknown") else 0)
 
 
 @app.command()
@@ -229,6 +232,13 @@ def check(
     raise typer.Exit(found.exit_code)
 
 
+def _state(row: Listed) -> str:
+    """The state, with the mark that says more than it."""
+    if row.answered:
+        return f"{row.state} (answered: {row.diverged})"
+    return f"{row.state} (diverged)" if row.diverged else row.state
+
+
 def _print_entry(session: Session, desk: Desk, entry: JournalEntry) -> None:
     from dpone.cli.desk import shown
 
@@ -236,7 +246,7 @@ def _print_entry(session: Session, desk: Desk, entry: JournalEntry) -> None:
     row = whole.operation
     lines = [
         f"{row.route}  {row.partition}  revision {row.revision}",
-        f"{row.operation_id}  {row.state}  version {row.version}",
+        f"{row.operation_id}  {_state(row)}  version {row.version}",
     ]
     for step in whole.history:
         arrow = f"{step.source or '-'} -> {step.target}" if step.source != step.target else "  *"

@@ -30,13 +30,13 @@ class OperationInProgress(FencingError):
 
 
 class OwnershipLost(FencingError):
-    """A newer attempt owns the operation; this one stopped."""
+    """Another attempt owns the operation; this one stopped."""
 
     code = "DPONE_TARGET_COMMIT_OWNERSHIP_LOST"
     exit_code = EXIT_LATER
     reason = "ownership_lost"
-    happened = "A newer attempt took operation {operation_id} over; this attempt stopped."
-    known = "This attempt changed nothing in the target and wrote no state."
+    happened = "Another attempt owns operation {operation_id}; this attempt stopped."
+    known = "This attempt wrote no state; the owner settles what the target holds."
     advice = "Run: dpone journal show {operation_id}"
 
 
@@ -62,8 +62,8 @@ class RevisionBlocked(FencingError):
     happened = "Revision {blocking} of this operation is {state}, so {revision} is refused."
     known = "Nothing was written."
     advice = (
-        "An earlier revision is settled first: dpone journal reconcile {operation_id}; "
-        "a later one supersedes this: ask for a new --revision."
+        "An earlier revision is settled first: dpone journal reconcile {operation_id}, or "
+        "resolve where it diverged; a later one supersedes this: ask for a new --revision."
     )
 
 
@@ -170,7 +170,10 @@ class IncarnationChanged(FencingError):
     reason = "incarnation_changed"
     happened = "The target is {seen}; operation {operation_id} began in {expected}."
     known = "Nothing was written to the target."
-    advice = "After a failover or a move, review and run: dpone journal adopt --target"
+    advice = (
+        "After a failover or a move, stop the workers, review, and run dpone journal adopt "
+        "with --target, --operator, --why and --apply."
+    )
 
 
 class TargetUnreachable(FencingError):
@@ -268,8 +271,8 @@ class JournalInvalid(FencingError):
     exit_code = EXIT_CLOSED
     reason = "journal_invalid"
     happened = "The journal cannot be used: {cause}."
-    known = "Its bytes were left untouched; nothing was loaded."
-    advice = "Restore a copy and run: dpone journal adopt"
+    known = "Its bytes were left untouched."
+    advice = "Mend its place, or restore a copy; then see the runbook: journal restored."
 
 
 class JournalNetworkFilesystem(FencingError):

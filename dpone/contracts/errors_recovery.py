@@ -48,3 +48,14 @@ class AnswerUnknown(FencingError):
     happened = "{answer} is no answer; known are: {known_answers}."
     known = "Nothing was written."
     advice = "Choose one of them with --as."
+
+
+class FloorInvalid(FencingError):
+    """A floor that would make no sense; it could never be lowered again."""
+
+    code = "DPONE_JOURNAL_FLOOR_INVALID"
+    exit_code = EXIT_USAGE
+    reason = "floor_invalid"
+    happened = "The floor cannot be raised: {why}."
+    known = "Nothing was written."
+    advice = "Name an ordered route with --route, and a position like those of its partitions."

@@ -89,10 +89,15 @@ class Fenced(msgspec.Struct, frozen=True):
 
 
 class Rejected(msgspec.Struct, frozen=True):
-    """Proof that this unit applied nothing. `transient`: worth another attempt at once."""
+    """Proof that this unit applied nothing.
+
+    `transient`: worth another attempt at once. `held`: it never began, because somebody holds
+    what it must claim.
+    """
 
     cause: str
     transient: bool = False
+    held: bool = False
     error: Exception | None = None
 
 

@@ -17,6 +17,7 @@ class Listed(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     state: str
     version: int
     attempt: int
+    answered: bool
     diverged: str
     pruned: bool
     updated_at: str

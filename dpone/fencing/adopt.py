@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from dpone.contracts.codec import parse
 from dpone.contracts.effects import Effect
-from dpone.contracts.fence import Committed, Unknown
+from dpone.contracts.fence import Committed, Expired, Floor, Unknown
+from dpone.contracts.identity import floor_of
 from dpone.contracts.journal import COMMITTED, VOID_ATTEMPT, JournalEntry, Note, State
 from dpone.fencing.ledger import Ledger
 from dpone.ports.journal import Journal
@@ -30,6 +32,11 @@ def rows_of(journal: Journal) -> Iterator[JournalEntry]:
         entry = journal.read(operation_id)
         if entry is not None:
             yield entry
+
+
+def floor_of_entry(entry: JournalEntry) -> Floor | None:
+    """The row's place in its ordered family, if it has one."""
+    return floor_of(parse(entry.identity), entry.position)
 
 
 def adopt_journal(ledger: Ledger, *, operator: str, why: str) -> int:
@@ -58,9 +65,10 @@ def adopt_target(
     """Check the fence of every row that `belongs` to the target and accept its incarnation.
 
     Rows that the fence no longer bears out are marked as diverged. Returns counts: adopted,
-    diverged, unchanged, unknown.
+    diverged, unchanged, unknown (the target did not answer), expired (below a floor). Rows that
+    an operator closed are left alone.
     """
-    counts = {"adopted": 0, "diverged": 0, "unchanged": 0, "unknown": 0}
+    counts = {"adopted": 0, "diverged": 0, "unchanged": 0, "unknown": 0, "expired": 0}
     for entry in rows_of(ledger.journal):
         if belongs(entry) and not entry.diverged:
             counts[_adopt_one(ledger, target, entry, operator, why)] += 1
@@ -68,9 +76,11 @@ def adopt_target(
 
 
 def _adopt_one(ledger: Ledger, target: Target, entry: JournalEntry, operator: str, why: str) -> str:
-    answer = target.ask(entry.operation_id, None)
+    answer = target.ask(entry.operation_id, floor_of_entry(entry))
     if isinstance(answer.verdict, Unknown):
         return "unknown"
+    if isinstance(answer.verdict, Expired):
+        return "expired"
     said = {"operator": operator, "why": why, "incarnation": answer.incarnation}
     lost = entry.state in COMMITTED and not isinstance(answer.verdict, Committed)
     if lost:

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from dpone.contracts.fence import Committed, Expired, Sealed, SealVerdict, Unknown, Verdict
-from dpone.contracts.journal import COMMITTED, JournalEntry, State
-from dpone.fencing.adopt import rows_of
+from dpone.contracts.journal import COMMITTED, SETTLED, JournalEntry, State
+from dpone.fencing.adopt import floor_of_entry, rows_of
 from dpone.fencing.refuse import ANSWERED
 from dpone.ports.journal import Journal
 from dpone.ports.target import Target
@@ -33,9 +33,11 @@ def check(
         if target is None:
             continue
         asked += 1
-        answer = target.ask(entry.operation_id, None)
+        answer = target.ask(entry.operation_id, floor_of_entry(entry))
         what = compare(entry, answer.verdict)
-        if not what and entry.incarnation and answer.incarnation != entry.incarnation:
+        closed = entry.reason == ANSWERED or isinstance(answer.verdict, Expired)
+        moved = bool(entry.incarnation) and answer.incarnation != entry.incarnation
+        if moved and not what and not closed:
             what = "incarnation_changed"
         if what:
             findings.append(
@@ -49,7 +51,8 @@ def compare(entry: JournalEntry, verdict: Verdict) -> str:
     if isinstance(verdict, Unknown):
         return "fence_unknown"
     if isinstance(verdict, Expired):
-        return "" if entry.pruned else "operation_expired"
+        # The floor answers for it, whatever became of its row.
+        return "" if entry.state in SETTLED else "operation_expired"
     shows = isinstance(verdict, Committed)
     if entry.state in COMMITTED and not shows:
         return "" if entry.reason == ANSWERED else "target_diverged"

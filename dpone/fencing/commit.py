@@ -22,6 +22,7 @@ from dpone.contracts.errors_fencing import (
     IncarnationChanged,
     OperationExpired,
     OwnershipLost,
+    TargetHeld,
 )
 from dpone.contracts.fence import (
     Absent,
@@ -159,7 +160,8 @@ class _Attempt:
         rows = self.by.journal.family(self.operation.family)
         own = next((row for row in rows if row.revision == self.operation.revision), None)
         answer = self.reconciler.ask(self.operation_id, self.floor, own)
-        self.reconciler.check_intent(self.intent_digest, own, answer.verdict)
+        newest = max((row.revision for row in rows), default=self.operation.revision)
+        self.reconciler.check_intent(self.intent_digest, own, answer.verdict, newest + 1)
         if own is None or own.state is State.FAILED_PRE_COMMIT:
             check_revisions(self.operation.revision, rows)
         if own is None:
@@ -196,8 +198,15 @@ class _Attempt:
 
     def _first_already(self, entry: JournalEntry, receipt: Receipt) -> Outcome:
         """A lost or restored journal: the fence is the authority."""
+        known = replaced(
+            entry,
+            attempt=receipt.epoch,
+            outcome=stored_text(receipt),
+            # What was loaded, not what is offered; a shortened fence row no longer says.
+            intent_digest=receipt.intent_digest,
+        )
         settled = self.ledger.begin(
-            replaced(entry, attempt=receipt.epoch, outcome=stored_text(receipt)),
+            known,
             (Event.FENCE_SHOWS_COMMITTED, {"epoch": receipt.epoch}),
             (Note.FOREIGN_RECEIPT, {"attempt_id": receipt.attempt_id}),
         )
@@ -287,6 +296,9 @@ class _Attempt:
 
     def _rejected(self, entry: JournalEntry, verdict: Rejected) -> Outcome:
         """Proof that our unit applied nothing; only a won seal makes it FAILED_PRE_COMMIT."""
+        if verdict.held:
+            # The unit never began, and a seal would wait for the same holder.
+            raise TargetHeld(target=self.by.target.name, cause=verdict.cause) from verdict.error
         seal = self.reconciler.seal_hard(entry, [entry.attempt_id], self.floor)
         if isinstance(seal, Committed):
             return self._finish(self.reconciler.accept(entry, seal.receipt), How.SETTLED)

@@ -28,7 +28,10 @@ def explain(entry: JournalEntry, history: list[HistoryRow], answer: Answer | Non
     if history:
         last = history[-1]
         evidence.append(f"journal: last event {last.event} by attempt {last.attempt_id}")
-    if entry.outcome and not entry.pruned:
+    lost = answer is not None and compare(entry, answer.verdict) == "target_diverged"
+    if lost or entry.diverged:
+        known = ["The journal says that the target holds the change; its fence does not show it."]
+    elif entry.outcome and not entry.pruned:
         stored = decode(entry.outcome, Stored)
         known.append(_committed_by(stored))
     if entry.pruned:
@@ -75,12 +78,13 @@ def _unknown(entry: JournalEntry, answer: Answer) -> list[str]:
 
 def _next(entry: JournalEntry, answer: Answer | None) -> list[str]:
     ident = entry.operation_id
+    look = f"--expect-version {entry.version} --operator NAME --why REASON"
     if entry.reason == "answered":
         return [f"If the rows are wanted: dpone run <manifest> --revision {entry.revision + 1}"]
     if entry.diverged:
         return [
-            f"dpone journal resolve {ident} --as accept-loss --expect-version {entry.version}",
-            f"dpone journal resolve {ident} --as reload --expect-version {entry.version}",
+            f"dpone journal resolve {ident} --as accept-loss {look}",
+            f"dpone journal resolve {ident} --as reload {look}",
         ]
     if answer is not None and compare(entry, answer.verdict) == "target_diverged":
         return [

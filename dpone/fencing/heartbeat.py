@@ -1,4 +1,4 @@
-"""Keeps leases alive while changes run: one thread for all, started at the first long change.
+"""Keeps leases alive while changes run: one thread for each journal, while there are any.
 
 Promise: none for correctness. A lease is a courtesy to the next attempt; seals carry correctness.
 """
@@ -6,6 +6,7 @@ Promise: none for correctness. A lease is a courtesy to the next attempt; seals 
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -19,7 +20,8 @@ class Heartbeat:
     """Renews the lease of every covered attempt each `every_s` seconds."""
 
     def __init__(self, journal: Journal, lease_s: float, every_s: float = HEARTBEAT_S) -> None:
-        self.journal = journal
+        # Weak: who keeps one heartbeat for each journal must not keep the journal by it.
+        self._journal = weakref.ref(journal)
         self.lease_s = lease_s
         self.every_s = every_s
         self._covered: dict[tuple[str, str], None] = {}
@@ -49,12 +51,19 @@ class Heartbeat:
         self._wake.set()
 
     def _beat(self) -> None:
+        """Renew until a beat finds nobody to renew for; the next change starts another thread."""
         while not self._wake.wait(self.every_s):
             with self._lock:
                 keys = list(self._covered)
+                if not keys:
+                    self._thread = None
+                    return
+            journal = self._journal()
+            if journal is None:
+                return
             for operation_id, attempt_id in keys:
                 try:
-                    self.journal.renew(operation_id, attempt_id, self.lease_s)
+                    journal.renew(operation_id, attempt_id, self.lease_s)
                 except DponeError:
                     # A lost renewal only lets another attempt try sooner; the seal decides.
                     continue

@@ -14,10 +14,9 @@ from dpone.contracts.effects import Effect
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_fencing import (
     CommitUnfinished,
-    JournalUnavailable,
+    FencingError,
     ObligationFailed,
-    TargetHeld,
-    TargetUnreachable,
+    TargetDiverged,
 )
 from dpone.contracts.journal import Event, JournalEntry, Note
 from dpone.contracts.outcome import Outcome
@@ -35,11 +34,14 @@ class Obligation(NamedTuple):
 
 @contextmanager
 def after_commit(operation_id: str) -> Iterator[None]:
-    """While open, a journal or target that does not answer is told as what follows a commit."""
+    """While open, whatever goes wrong is told as what it is: after a commit that stands."""
     try:
         yield
-    except (JournalUnavailable, TargetUnreachable, TargetHeld) as error:
-        raise CommitUnfinished(operation_id=operation_id, cause=error.fields["cause"]) from error
+    except (CommitUnfinished, ObligationFailed, TargetDiverged):
+        raise
+    except FencingError as error:
+        cause = error.fields.get("cause", error.reason)
+        raise CommitUnfinished(operation_id=operation_id, cause=cause) from error
 
 
 def meet(

@@ -6,12 +6,13 @@ raised in the same transaction; below it everybody gets `operation_expired`, nev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from dpone.contracts.canonical import digest
 from dpone.contracts.codec import decode, encode
 from dpone.contracts.effects import Effect
-from dpone.contracts.errors_recovery import FloorBlocked
+from dpone.contracts.errors_recovery import FloorBlocked, FloorInvalid
 from dpone.contracts.fence import Committed, Floor
 from dpone.contracts.journal import SETTLED, JournalEntry, Note, State
 from dpone.contracts.outcome import Stored
@@ -21,6 +22,7 @@ from dpone.ports.journal import Journal
 from dpone.ports.target import Target
 
 BATCH_ROWS = 500
+_DATE = re.compile(r"\d{4}-\d{2}(-\d{2})?\b")
 
 
 def prunable(journal: Journal, *, before_ms: int, route: str = "") -> list[JournalEntry]:
@@ -56,6 +58,22 @@ def prune(ledger: Ledger, target: Target, rows: Sequence[JournalEntry]) -> int:
             )
             count += 1
     return count
+
+
+def check_position(wanted: str, present: str) -> None:
+    """Refuse a floor of another kind than the positions of its family. Raises `FloorInvalid`.
+
+    It would sort among them at random, and a floor never falls.
+    """
+    if _kind(wanted) != _kind(present):
+        why = f"{wanted} is {_kind(wanted)}, and the positions are like {present}: {_kind(present)}"
+        raise FloorInvalid(why=why)
+
+
+def _kind(position: str) -> str:
+    if position.isdigit():
+        return "a number"
+    return "a date" if _DATE.match(position) else "a text"
 
 
 def raise_floor(target: Target, floor: Floor, rows: Sequence[JournalEntry]) -> int:

@@ -80,14 +80,21 @@ class Reconciler:
         return answer
 
     def check_intent(
-        self, intent_digest: str, entry: JournalEntry | None, verdict: Verdict
+        self,
+        intent_digest: str,
+        entry: JournalEntry | None,
+        verdict: Verdict,
+        next_revision: int,
     ) -> None:
         """Rule 2: another intent under the same operation is refused, whoever recorded it."""
         if entry is not None and entry.diverged:
             return
         recorded, operation_id = "", ""
         if isinstance(verdict, Committed):
-            recorded, operation_id = verdict.receipt.intent_digest, verdict.receipt.operation_id
+            # A shortened fence row keeps no intent; the journal's tombstone does.
+            known = entry.intent_digest if entry is not None else ""
+            recorded = verdict.receipt.intent_digest or known
+            operation_id = verdict.receipt.operation_id
         elif entry is not None and entry.state is not State.FAILED_PRE_COMMIT:
             recorded, operation_id = entry.intent_digest, entry.operation_id
         if recorded and recorded != intent_digest:
@@ -96,7 +103,7 @@ class Reconciler:
                 recorded=recorded,
                 offered=intent_digest,
                 state=entry.state if entry else "committed in the target",
-                next_revision=(entry.revision if entry else 1) + 1,
+                next_revision=next_revision,
             )
 
     def check_lease(self, entry: JournalEntry, take_over: bool) -> None:

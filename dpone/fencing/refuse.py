@@ -21,7 +21,7 @@ def check_revisions(revision: int, rows: Sequence[JournalEntry]) -> None:
         if earlier_open or row.revision > revision:
             raise RevisionBlocked(
                 blocking=row.revision,
-                state=row.state,
+                state=f"marked as diverged ({row.diverged})" if row.diverged else row.state,
                 revision=revision,
                 operation_id=row.operation_id,
             )

@@ -188,3 +188,63 @@ def test_a_guard_is_answered_by_hand(project: Path, dpone: Any) -> None:
     who = ("--operator", "me", "--why", "compared", "--expect-version", "0")
     said = dpone("journal", "resolve", ident, "--guard", "--as", "committed", *who, exits=1)
     assert "DPONE_JOURNAL_NOT_FOUND" in said
+
+
+def test_a_floor_stands_also_where_nothing_lies_below_it_yet(project: Path, dpone: Any) -> None:
+    (project / "in.csv").write_text("month,day\n5,1\n")
+    dpone("run", "r.yaml")
+    raise_to = ("journal", "prune", "--older-than", "0", "--route", "r", "--floor", "4")
+    assert "1 floors, 0 below_floor, 0 removed" in dpone(*raise_to, "--apply")
+    (project / "in.csv").write_text("month,day\n3,1\n")
+    assert "DPONE_TARGET_COMMIT_EXPIRED" in dpone("run", "r.yaml", exits=1)
+
+
+@pytest.mark.parametrize(
+    "more", [("--route", "r", "--floor", "banana"), ("--route", "x", "--floor", "2")]
+)
+def test_a_floor_that_makes_no_sense_is_refused(
+    project: Path, dpone: Any, more: tuple[str, ...]
+) -> None:
+    dpone("run", "r.yaml")
+    said = dpone("journal", "prune", "--older-than", "0", *more, "--apply", exits=2)
+    assert "DPONE_JOURNAL_FLOOR_INVALID" in said
+    assert "already loaded" in dpone("run", "r.yaml")
+
+
+def test_what_lies_below_a_floor_is_no_divergence(project: Path, dpone: Any) -> None:
+    dpone("run", "r.yaml")
+    floor = ("journal", "prune", "--older-than", "0", "--route", "r", "--floor", "3", "--apply")
+    assert "2 removed" in dpone(*floor)
+    assert "0 findings" in dpone("journal", "check")
+    said = dpone("journal", "adopt", "--target", "--operator", "me", "--why", "look", "--apply")
+    assert "0 diverged" in said
+    assert "2 expired" in said
+
+
+def test_after_a_prune_another_intent_is_still_refused(project: Path, dpone: Any) -> None:
+    dpone("run", "r.yaml")
+    dpone("journal", "prune", "--older-than", "0", "--apply")
+    (project / "in.csv").write_text("month,day\n1,1\n1,2\n2,1\n1,9\n")
+    assert "DPONE_TARGET_COMMIT_INTENT_MISMATCH" in dpone("run", "r.yaml", exits=1)
+
+
+def test_an_answered_row_stays_closed_and_is_shown(project: Path, dpone: Any) -> None:
+    dpone("run", "r.yaml", "--partition", "month=1")
+    (project / "w.db").unlink()
+    dpone("run", "r.yaml", "--partition", "month=1", exits=4)
+    row = _rows(dpone).operations[0]
+    assert "(diverged)" in dpone("journal", "list")
+    assert "does not show it" in dpone("journal", "explain", row.operation_id)
+    answer = ("--as", "accept-loss", "--expect-version", str(row.version))
+    dpone("journal", "resolve", row.operation_id, *answer, "--operator", "me", "--why", "gone")
+    assert "(answered: accept-loss)" in dpone("journal", "list")
+    dpone("journal", "check")
+    dpone("journal", "adopt", "--target", "--operator", "me", "--why", "moved", "--apply")
+    dpone("journal", "check")
+
+
+def test_adopting_what_does_not_hold_is_for_a_person_to_look_at(project: Path, dpone: Any) -> None:
+    dpone("run", "r.yaml")
+    (project / "w.db").unlink()
+    adopt = ("journal", "adopt", "--target", "--operator", "me", "--why", "x", "--apply")
+    assert "2 diverged" in dpone(*adopt, exits=4)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import dpone
+from dpone import wiring
+from dpone.contracts.effects import Effect
 from dpone.contracts.errors_fencing import (
     CommitRejected,
+    CommitUnfinished,
     IntentMismatch,
     ObligationFailed,
     RevisionBlocked,
 )
 from dpone.contracts.journal import State
+from dpone.fencing.settle import settle_alone
 from dpone.ports.journal import Journal
 from dpone.ports.target import Target
 
@@ -189,3 +195,49 @@ def test_an_empty_result_and_equal_content_under_two_identities_are_two_loads(
         operation = dpone.Operation(route="e", target="t", partition=partition)
         outcome = dpone.commit(operation, journal=journal, target=target, change=empty)
         assert (outcome.how, outcome.result) == (dpone.How.COMMITTED, {})
+
+
+def test_many_commits_leave_one_heartbeat(journal: Journal, target: Target) -> None:
+    for number in range(5):
+        operation = dpone.Operation(route="h", target="t", partition=str(number))
+        dpone.commit(operation, journal=journal, target=target, change=_change)
+    beating = [t for t in threading.enumerate() if t.name == "dpone-heartbeat" and t.is_alive()]
+    hearts = wiring._HEARTS[journal]
+    assert len(hearts) == 1
+    assert sum(heart._thread in beating for heart in hearts.values()) == 1
+
+
+def test_losing_the_row_after_the_commit_is_told_as_committed(
+    journal: Journal, target: Target
+) -> None:
+    other = dpone.open_journal(f"sqlite:{journal.path}")  # type: ignore[attr-defined]
+
+    class Steals:
+        """Settles the operation for another attempt between our commit and our word of it."""
+
+        def __call__(self, effect: Effect) -> AbstractContextManager[None]:
+            if effect is Effect.FENCING_ACKNOWLEDGE:
+                rival = wiring.committer(other, target)
+                settle_alone(rival, OPERATION.operation_id, take_over=True)
+            return nullcontext()
+
+    with pytest.raises(CommitUnfinished) as caught:
+        wiring.committer(journal, target, probe=Steals()).commit(OPERATION, _change)
+    assert caught.value.exit_code == 3
+    assert "holds operation" in str(caught.value)
+    assert _count(target) == 1
+    other.close()
+
+
+def test_the_advised_revision_is_one_that_nobody_has_used(journal: Journal, target: Target) -> None:
+    for revision in (1, 2, 3):
+        operation = dpone.Operation(route="r", target="t", revision=revision, intent={"a": 1})
+        dpone.commit(operation, journal=journal, target=target, change=_change)
+    with pytest.raises(IntentMismatch) as caught:
+        dpone.commit(
+            dpone.Operation(route="r", target="t", intent={"a": 2}),
+            journal=journal,
+            target=target,
+            change=_never,
+        )
+    assert caught.value.fields["next_revision"] == 4
