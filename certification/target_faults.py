@@ -31,6 +31,7 @@ from dpone.ports.target import Target
 
 SHORT_WAIT_S = 0.3
 SLACK_S = 20.0
+LEADING_BACK = ("connection", "cursor", "commit", "rollback", "execute", "executemany")
 HARD = 'quoted " \\ \n\t \x00\x1f 🛫 العربية 日本語 e\u0301 \u2028 %s $1 {x}'
 
 
@@ -163,6 +164,57 @@ def data_and_fence_are_seen_together(place: TargetPlace) -> None:
     equal([([], Absent())], seen, "what others saw meanwhile")
     equal(["x"], place.rows(), "rows")
     holds(isinstance(verdict(place), Committed), "the fence shows nothing")
+
+
+@TARGET
+def what_a_change_is_given_leads_nowhere(place: TargetPlace) -> None:
+    """Neither the transaction nor what a statement returns leads to the connection under it."""
+    target, incarnation = ready(place)
+    found: list[str] = []
+
+    def change(transaction: Any) -> None:
+        place.write(transaction, "x")
+        given = transaction.execute("SELECT key FROM certified")
+        equal([("x",)], [tuple(row) for row in given.fetchall()], "rows fetched")
+        found.extend(name for name in LEADING_BACK if hasattr(given, name))
+        found.extend(name for name in LEADING_BACK[:4] if hasattr(transaction, name))
+
+    holds(isinstance(target.commit(unit(incarnation), change), Committed), "not committed")
+    equal([], found, "ways to the connection")
+
+
+@TARGET
+def an_interrupted_change_leaves_nothing(place: TargetPlace) -> None:
+    """A Ctrl-C inside a change is no verdict: it goes on its way, and nothing stays."""
+    target, incarnation = ready(place)
+
+    def change(transaction: Any) -> None:
+        place.write(transaction, "x")
+        raise KeyboardInterrupt
+
+    try:
+        answer = target.commit(unit(incarnation), change)
+    except KeyboardInterrupt:
+        untouched(place, Absent())
+    else:
+        raise AssertionError(f"answered {answer}")
+    holds(isinstance(target.commit(unit(incarnation), writing(place, "y")), Committed), "stuck")
+
+
+@TARGET
+def nobody_wins_over_a_visible_claim(place: TargetPlace) -> None:
+    """A claim that others see means that its unit was ended: UNKNOWN and held, whoever asks."""
+    target, incarnation = ready(place)
+    target.commit(unit(incarnation), writing(place, "x"))
+    target.close()
+    place.sql("UPDATE dpone_fence SET kind = 'claimed'")
+    answers = [verdict(place), target.seal(unit(incarnation)), target.seal(unit(incarnation, 9))]
+    for answer in answers:
+        assert isinstance(answer, Unknown), f"answered {answer}"
+        holds(answer.held, "the answer does not say that somebody must look")
+    again = target.commit(unit(incarnation), unproven)
+    holds(not isinstance(again, Committed), f"a commit was answered {again}")
+    equal(["x"], place.rows(), "rows")
 
 
 # -- results -------------------------------------------------------------------------------------

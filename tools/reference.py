@@ -27,6 +27,7 @@ EXITS = {
     3: "in progress, busy, or unreachable: nothing concluded, try again later",
     4: "unsafe, unsupported, unresolved, or an outcome that is still unknown: fail closed",
     5: "internal failure, told truthfully",
+    130: "interrupted by Ctrl-C or SIGINT: what was loaded is reported, the rest was not tried",
 }
 
 

@@ -27,6 +27,18 @@ _MEANS = {
 }
 
 
+def route_at(path: Path) -> Route:
+    """The route of a manifest; a folder is told by its name."""
+    from dpone import wiring
+
+    if path.is_dir():
+        from dpone.contracts.errors_loading import ManifestUnreadable
+
+        reason = "it is a folder; name the file in it, such as route.yaml"
+        raise ManifestUnreadable(name=path.resolve().name or "/", reason=reason)
+    return wiring.read_route(path)
+
+
 def _protection(route: Route) -> Protection:
     from contextlib import closing
 
@@ -41,6 +53,14 @@ def _protection(route: Route) -> Protection:
     )
 
 
+def _unread(route: Route) -> str:
+    """What a check that reads no data leaves open."""
+    source = route.manifest.source
+    if source.query is not None:
+        return "The query was not run; dpone run with --plan runs it."
+    return f"Whether files fit {printable(source.pattern)} was not looked at; --plan reads them."
+
+
 @app.command()
 def validate(
     context: typer.Context, manifest: ManifestArgument, chosen: FormatOption = Format.TEXT
@@ -52,7 +72,7 @@ def validate(
     from dpone import wiring
     from dpone.contracts.run_report import RouteCheck
 
-    route = wiring.read_route(manifest)
+    route = route_at(manifest)
     protection = _protection(route)
     with closing(wiring.route_source(route)), closing(wiring.route_journal(route)):
         pass
@@ -69,6 +89,7 @@ def validate(
     session.print(
         check,
         f"{route.name} is a valid route: {check.source} into {check.target}, {check.strategy}.\n"
+        f"{_unread(route)}\n"
         f"{protection.connector} is {protection.capability}: {protection.means}.",
     )
 
@@ -85,7 +106,7 @@ def explain(
     from dpone.contracts.run_report import ExplainedOperation, RouteExplanation
     from dpone.loading.operations import operations_of
 
-    route = wiring.read_route(manifest)
+    route = route_at(manifest)
     protection = _protection(route)
     environment = route.project.environment
     with closing(wiring.route_source(route)) as source:

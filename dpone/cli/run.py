@@ -20,8 +20,13 @@ from dpone.cli.session import (
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from dpone.cli.interrupt import Interrupts
     from dpone.contracts.run_report import OperationReport, RunPlan
+    from dpone.loading.again import Reloads
     from dpone.loading.operations import Wanted
+    from dpone.ports.guarded import GuardedTarget
+    from dpone.ports.journal import Journal
+    from dpone.ports.target import Target
     from dpone.wiring import Route
 
 app = plain_app()
@@ -48,6 +53,10 @@ def run(
         int | None,
         typer.Option("--revision", min=1, help="Load again on purpose, as this revision."),
     ] = None,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="Add rows of an append route beside those of a revision."),
+    ] = False,
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would happen; write nothing.")
     ] = False,
@@ -59,19 +68,33 @@ def run(
 ) -> None:
     """Load every part of a route once; a retry loads nothing twice."""
     session = session_of(context, chosen)
+    from dpone.cli.interrupt import interrupts
     from dpone.loading.operations import Wanted
 
-    wanted = Wanted(revision=revision, labels=tuple(partition or ()))
-    raise typer.Exit(_run(session, manifest, wanted, plan=plan, take_over=take_over))
+    wanted = Wanted(revision=revision, labels=tuple(partition or ()), again=again)
+    with interrupts() as signals, signals.told():
+        code = _run(session, manifest, wanted, signals, plan=plan, take_over=take_over)
+    raise typer.Exit(code)
 
 
-def _run(session: Session, path: Path, wanted: Wanted, *, plan: bool, take_over: bool) -> int:
+def _run(
+    session: Session,
+    path: Path,
+    wanted: Wanted,
+    signals: Interrupts,
+    *,
+    plan: bool,
+    take_over: bool,
+) -> int:
     from contextlib import ExitStack, closing
 
     from dpone import wiring
-    from dpone.loading.operations import operations_of
+    from dpone.cli.route import route_at
+    from dpone.loading.again import check_named
+    from dpone.loading.operations import followed, operations_of
 
-    route = wiring.read_route(path)
+    route = route_at(path)
+    check_named(route.manifest, wanted, route.name)
     environment = route.project.environment
     with ExitStack() as held:
         source = held.enter_context(closing(wiring.route_source(route)))
@@ -84,44 +107,81 @@ def _run(session: Session, path: Path, wanted: Wanted, *, plan: bool, take_over:
         operations = operations_of(
             route.manifest, source, environment=environment, name=route.name, wanted=wanted
         )
+        if wanted.revision is None:
+            operations = followed(operations, journal)
+        reloads = _reloads(journal, target, route.name, approved=wanted.again)
         if plan:
             from dpone.loading.plan import plan_of
 
-            found = plan_of(operations, journal, target, route.manifest, route.name, environment)
-            _print_plan(session, found)
+            named = (route.manifest, route.name, environment)
+            _print_plan(session, plan_of(operations, journal, target, *named, reloads))
             return 0
         from dpone.loading.run import Run
 
         committer = wiring.route_committer(journal, target, probe=session.probe)
         due = wiring.route_obligations(journal, target)
-        flow = Run(source, committer, loader, obliged=due, take_over=take_over)
+        flow = Run(source, committer, loader, obliged=due, take_over=take_over, reloads=reloads)
+        flow.interrupted = signals.seen
         width = max((len(printable(item.partition.label)) for item in operations), default=0)
-        return _load(session, route, flow.reports(operations), width)
+        return _load(session, route, flow.reports(operations), width, signals)
 
 
-def _load(session: Session, route: Route, reports: Iterator[OperationReport], width: int) -> int:
+def _reloads(
+    journal: Journal, target: Target | GuardedTarget, name: str, *, approved: bool
+) -> Reloads:
+    """What refuses to add rows twice: it asks journal and fence, or the guard's checkpoints."""
+    from typing import cast
+
+    from dpone import wiring
+    from dpone.contracts.fence import Capability
+    from dpone.loading import again
+
+    if target.capability is Capability.NONE:
+        earlier = again.guarded(wiring.checkpoints(journal))
+    else:
+        earlier = again.fenced(journal, cast("Target", target))
+    return again.Reloads(earlier, name=name, approved=approved)
+
+
+def _load(
+    session: Session,
+    route: Route,
+    reports: Iterator[OperationReport],
+    width: int,
+    signals: Interrupts,
+) -> int:
     from dpone.contracts.run_report import RunReport
     from dpone.loading.run import exit_code_of
 
     done: list[OperationReport] = []
     for report in reports:
-        done.append(report)
-        session.say(_line(report, width))
-        if report.error is not None:
-            session.complain(report.error)
-    code = exit_code_of(done)
-    if session.is_json:
-        whole = RunReport(
-            route=route.manifest.route,
-            environment=route.project.environment,
-            manifest=route.name,
-            exit_code=code,
-            operations=tuple(done),
-        )
-        session.print(whole, "")
-    else:
-        session.say(_summary(done))
+        with signals.held():
+            done.append(report)
+            session.say(_line(report, width))
+            if report.error is not None:
+                session.complain(report.error)
+    with signals.held():
+        code = _code(done, exit_code_of(done), signals)
+        if session.is_json:
+            whole = RunReport(
+                route=route.manifest.route,
+                environment=route.project.environment,
+                manifest=route.name,
+                exit_code=code,
+                operations=tuple(done),
+            )
+            session.print(whole, "")
+        else:
+            session.say(_summary(done))
     return code
+
+
+def _code(done: list[OperationReport], code: int, signals: Interrupts) -> int:
+    """The exit code of a run; one that was ended between two operations says so too."""
+    from dpone.contracts.errors_run import EXIT_INTERRUPTED
+
+    cut = signals.seen() and any(report.how == "not_tried" for report in done)
+    return EXIT_INTERRUPTED if cut else code
 
 
 def _line(report: OperationReport, width: int) -> str:

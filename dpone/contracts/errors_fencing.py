@@ -89,7 +89,7 @@ class CommitUnknown(FencingError):
     exit_code = EXIT_CLOSED
     reason = "commit_unknown"
     happened = "Whether the target holds operation {operation_id} cannot be proven: {seen}."
-    known = "The journal says COMMIT_UNKNOWN; nobody concluded anything."
+    known = "Nobody concluded anything; the rows may be there, or may still land."
     advice = (
         "Run the same command again when the holder is gone, or look: "
         "dpone journal explain {operation_id}"

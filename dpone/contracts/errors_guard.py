@@ -5,6 +5,12 @@ from __future__ import annotations
 from dpone.contracts.errors import EXIT_CLOSED
 from dpone.contracts.errors_fencing import FencingError
 
+_COMPARE = (
+    "Compare the target with the source by hand. If all rows are there: "
+    "dpone journal resolve {partition} --guard --as committed --expect-version 0 "
+    '--operator YOU --why "..."; if none is, the same with --as not-committed.'
+)
+
 
 class GuardUnresolved(FencingError):
     """A guard of an earlier run blocks the route."""
@@ -14,7 +20,7 @@ class GuardUnresolved(FencingError):
     reason = "guard_unresolved"
     happened = "The guard of partition {partition} is {phase}: an earlier run may have written."
     known = "The target was not touched by this run; this connector has no fence to ask."
-    advice = "Compare the target with the source by hand, then: dpone journal resolve --guard"
+    advice = _COMPARE
 
 
 class GuardInvalid(FencingError):
@@ -25,7 +31,7 @@ class GuardInvalid(FencingError):
     reason = "guard_invalid"
     happened = "The guard of partition {partition} cannot be read: {why}."
     known = "The target was not touched by this run."
-    advice = "Restore the checkpoint, or resolve it by hand: dpone journal resolve --guard"
+    advice = "Restore the checkpoint from a copy of the journal, or answer it. " + _COMPARE
 
 
 class GuardNotArmed(FencingError):
@@ -45,6 +51,6 @@ class GuardOutcomeUnknown(FencingError):
     code = "DPONE_GUARD_COMMIT_UNKNOWN"
     exit_code = EXIT_CLOSED
     reason = "target_outcome_unknown"
-    happened = "The target failed at the {boundary} boundary: {cause}."
+    happened = "The target failed at the {boundary} boundary of partition {partition}: {cause}."
     known = "It may hold all, some or none of the rows; the guard blocks a retry."
-    advice = "Compare the target with the source by hand, then: dpone journal resolve --guard"
+    advice = _COMPARE

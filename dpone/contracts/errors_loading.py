@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpone.contracts.errors import (
     EXIT_CLOSED,
     EXIT_CONFLICT,
@@ -278,8 +280,11 @@ class SourceColumnMissing(SourceError):
     """A column that is to be loaded is not in the source."""
 
     code = "DPONE_SOURCE_COLUMN_MISSING"
-    happened = "The source has no column {column}."
-    advice = "Mend the source, or list under columns: what is to be loaded."
+    happened = "The source has no column {column}{hint}."
+    advice = "Mend the source, or list under columns: what is to be loaded{advised}."
+
+    def __init__(self, *, hint: str = "", advised: str = "", **fields: Any) -> None:
+        super().__init__(hint=hint, advised=advised, **fields)
 
 
 class SourceColumnUnknown(SourceError):

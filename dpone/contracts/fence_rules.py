@@ -52,6 +52,9 @@ class Write(Enum):
 
 CLAIMED = "claimed"
 
+BROKEN = Unknown("a change ended the transaction of the fence; the rows may be partial", held=True)
+"""What a visible claim says to everybody: nobody wins, until an operator answers."""
+
 
 def claim(row: FenceRow | None, unit: Unit) -> Write | Already | Fenced:
     """Whether `unit` may commit its change under its key.
@@ -68,13 +71,18 @@ def claim(row: FenceRow | None, unit: Unit) -> Write | Already | Fenced:
     return Fenced(row.epoch)
 
 
-def seal(row: FenceRow | None, unit: Unit) -> Write | Committed | Sealed:
-    """Whether `unit` may seal its key: never over a commit, an equal or a higher seal."""
+def seal(row: FenceRow | None, unit: Unit) -> Write | Committed | Sealed | Unknown:
+    """Whether `unit` may seal its key: never over a commit, an equal or a higher seal.
+
+    A visible claim is nobody's to seal, the claiming attempt's included.
+    """
     if row is None:
         return Write.INSERT
     if row.kind == FenceKind.COMMITTED and row.receipt is not None:
         return Committed(row.receipt)
-    if row.kind == FenceKind.SEALED and row.epoch < unit.epoch:
+    if row.kind != FenceKind.SEALED:
+        return BROKEN
+    if row.epoch < unit.epoch:
         return Write.UPDATE
     return Sealed(row.epoch, row.attempt_id)
 
@@ -108,7 +116,7 @@ def verdict_of(row: FenceRow | None) -> Committed | Sealed | Absent | Unknown:
         return Committed(row.receipt)
     if row.kind == FenceKind.SEALED:
         return Sealed(row.epoch, row.attempt_id)
-    return Unknown("a change ended the transaction of the fence; the rows may be partial")
+    return BROKEN
 
 
 def receipt_of(unit: Unit, result: object) -> Receipt:

@@ -6,6 +6,21 @@ from collections.abc import Iterable, Sequence
 
 from dpone.contracts.errors_loading import SourceColumnMissing, SourceColumnUnknown
 
+_DELIMITERS = {";": "a semicolon", "\t": "a tab", "|": "a bar", ",": "a comma"}
+
+
+def hinted(error: SourceColumnMissing, header: Sequence[str]) -> SourceColumnMissing:
+    """The same error; for a header that is one column it says which delimiter would fit."""
+    found = [mark for mark in _DELIMITERS if len(header) == 1 and mark in header[0]]
+    if not found or error.fields["hint"]:
+        return error
+    word = "\\t" if found[0] == "\t" else found[0]
+    return SourceColumnMissing(
+        column=error.fields["column"],
+        hint=f"; its header is a single column that holds {_DELIMITERS[found[0]]}",
+        advised=f', or say under source: delimiter: "{word}"',
+    )
+
 
 def chosen(declared: Sequence[str], source: Sequence[str]) -> tuple[str, ...]:
     """The source's columns to load: the declared ones, or all.

@@ -232,6 +232,21 @@ class RouteManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return dict(self.columns) if isinstance(self.columns, dict) else {}
 
 
+FIELDS_AT: dict[str, tuple[str, ...]] = {
+    place: kind.__struct_fields__
+    for place, kind in {
+        "$": RouteManifest,
+        "$.source": SourceSpec,
+        "$.source.query": Query,
+        "$.target": TargetSpec,
+        "$.strategy": Keyed,
+        "$.partition": Cut,
+        "$.partition.interval": Interval,
+        "$.journal": JournalSpec,
+    }.items()
+}
+"""The fields of a manifest by the place of their mapping."""
+
 _ONE_OF = {
     "SourceSpec": ("csv", "parquet", "jsonl", "query"),
     "TargetSpec": ("duckdb", "sqlite", "postgres", "csvdir"),

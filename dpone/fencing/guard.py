@@ -8,7 +8,7 @@ Source: ADR 0022, implemented interim mitigation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dpone.contracts.canonical import digest
@@ -27,9 +27,11 @@ from dpone.contracts.effects import Effect
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_fencing import (
     CommitRejected,
+    IntentMismatch,
     ObligationFailed,
 )
 from dpone.contracts.errors_guard import (
+    GuardInvalid,
     GuardNotArmed,
     GuardOutcomeUnknown,
     GuardUnresolved,
@@ -78,14 +80,16 @@ class GuardedCommitter:
     ) -> Outcome:
         """Write under the guard; a partition whose checkpoint is committed is not written again.
 
-        Raises `GuardUnresolved` or `GuardInvalid` before the target is touched, and
-        `GuardOutcomeUnknown` when it failed while being written; the cause is kept.
+        Raises `GuardUnresolved`, `GuardInvalid` or, when it stands for something else,
+        `IntentMismatch` before the target is touched, and `GuardOutcomeUnknown` when it failed
+        while being written; the cause is kept.
         """
         del take_over, replayable  # nobody can be taken over, and nothing is tried twice
         planned = checkpoint_of(operation, self.now())
         known = self._scan(planned, strategy_of(operation))
         before = known.get(planned.transfer_partition_id)
         if before is not None and before.status is Status.COMMITTED:
+            _check_intent(operation, before, known)
             return _outcome(operation, before, How.REPLAYED)
         armed = self._arm(operation, planned)
         result = self._mutate(armed, change)
@@ -129,7 +133,16 @@ class GuardedCommitter:
                     operation_id=armed.transfer_partition_id, cause=_cause(error)
                 ) from error
             self._fail(armed, Phase.TARGET_OUTCOME_UNKNOWN, error)
-            raise GuardOutcomeUnknown(boundary="target_invocation", cause=_cause(error)) from error
+            raise GuardOutcomeUnknown(
+                partition=armed.transfer_partition_id,
+                boundary="target_invocation",
+                cause=_cause(error),
+            ) from error
+        except KeyboardInterrupt as error:
+            touched = self.target.touched
+            phase = Phase.TARGET_OUTCOME_UNKNOWN if touched else Phase.FAILED_BEFORE_TARGET
+            self._fail(armed, phase, error)
+            raise
 
     def _close(self, armed: Checkpoint, result: dict[str, Any]) -> Checkpoint:
         rows = result.get("rows_written")
@@ -145,11 +158,13 @@ class GuardedCommitter:
         except DponeError as error:
             self._fail(armed, Phase.CHECKPOINT_INCOMPLETE, error)
             raise GuardOutcomeUnknown(
-                boundary="checkpoint_persistence", cause=_cause(error)
+                partition=armed.transfer_partition_id,
+                boundary="checkpoint_persistence",
+                cause=_cause(error),
             ) from error
         return done
 
-    def _fail(self, armed: Checkpoint, phase: Phase, error: Exception) -> None:
+    def _fail(self, armed: Checkpoint, phase: Phase, error: BaseException) -> None:
         """Write what is known; where even that fails, the guard stays armed and blocks."""
         failed = moved(armed, phase)
         failed = replaced(
@@ -162,6 +177,27 @@ class GuardedCommitter:
                 self.checkpoints.write([failed])
         except DponeError:
             return
+
+
+def _check_intent(
+    operation: Operation, before: Checkpoint, known: Mapping[str, Checkpoint]
+) -> None:
+    """What is written under a committed checkpoint is not skipped when it became something else.
+
+    Raises `IntentMismatch`, which names the next revision that no checkpoint has.
+    """
+    if before.query_hash == operation.intent_digest:
+        return
+    free = operation.revision + 1
+    while replaced(operation, revision=free).operation_id in known:
+        free += 1
+    raise IntentMismatch(
+        operation_id=operation.operation_id,
+        recorded=before.query_hash,
+        offered=operation.intent_digest,
+        state=State.COMPLETE,
+        next_revision=free,
+    )
 
 
 def checkpoint_of(operation: Operation, now: str) -> Checkpoint:
@@ -214,15 +250,23 @@ def release(
     if found is None or blocking is None:
         return 0
     phase = Phase.CHECKPOINT_COMMITTED if committed else Phase.FAILED_BEFORE_TARGET
-    said = {"operator": operator, "why": why, "at": now, "was": blocking.phase.value}
-    answer = _guarded(found, replaced(blocking, phase=phase))
+    guard, was = blocking
+    said = {"operator": operator, "why": why, "at": now, "was": was}
+    answer = _guarded(found, replaced(guard, phase=phase))
     checkpoints.write([replaced(answer, diagnostics={**answer.diagnostics, "answered": said})])
     return 1
 
 
-def _blocking(found: Checkpoint) -> Guard | None:
-    guard = guard_of(found)
-    return guard if guard is not None and RULES[guard.phase].blocks else None
+def _blocking(found: Checkpoint) -> tuple[Guard, str] | None:
+    """The guard that blocks, and what is told of it; for one that cannot be read a new one."""
+    try:
+        guard = guard_of(found)
+    except GuardInvalid:
+        batch = batch_id([found.transfer_partition_id], "answered")
+        return Guard(checkpoint_batch_id=batch, phase=Phase.ARMED), "unreadable"
+    if guard is None or not RULES[guard.phase].blocks:
+        return None
+    return guard, guard.phase.value
 
 
 def _guarded(checkpoint: Checkpoint, guard: Guard) -> Checkpoint:

@@ -37,6 +37,7 @@ from dpone.contracts.fence import (
     Unknown,
     Verdict,
 )
+from dpone.contracts.fence_rules import BROKEN
 from dpone.contracts.journal import IN_DOUBT, VOID_ATTEMPT, Event, JournalEntry, Note, Reason, State
 from dpone.contracts.outcome import Stored
 from dpone.fencing.ledger import Ledger, Move
@@ -75,6 +76,8 @@ class Reconciler:
             raise OperationExpired(operation_id=operation_id, floor=verdict.floor)
         if isinstance(verdict, Unknown):
             in_doubt = entry is not None and entry.state in IN_DOUBT
+            if verdict == BROKEN and not in_doubt:
+                raise CommitUnknown(operation_id=operation_id, seen=verdict.cause)
             if not (verdict.held and in_doubt):
                 self._nothing_concluded(verdict)
         return answer

@@ -6,12 +6,15 @@ bytes alone; nothing of this machine, attempt or moment enters them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from dpone.contracts.codec import replaced
 from dpone.contracts.columns import neutral, table_parts
 from dpone.contracts.errors_loading import PartitionUnknown
 from dpone.contracts.identity import Operation
 from dpone.contracts.route import RouteManifest
+from dpone.ports.journal import Journal
 from dpone.ports.loader import Load
 from dpone.ports.source import Partition, Source
 
@@ -25,10 +28,14 @@ class Planned(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """What a caller asked for: a revision (None: the manifest's) and labels (none: all)."""
+    """What a caller asked for: a revision (None: the manifest's) and labels (none: all).
+
+    `again`: rows of an append route may be added a second time.
+    """
 
     revision: int | None = None
     labels: tuple[str, ...] = ()
+    again: bool = False
 
 
 ALL = Wanted()
@@ -58,6 +65,21 @@ def operations_of(
         for part in partitions
         if not wanted.labels or part.label in wanted.labels
     ]
+
+
+def followed(operations: Sequence[Planned], journal: Journal) -> list[Planned]:
+    """The operations at the newest revision that the journal knows of each.
+
+    For a run that names no revision: once a part was reloaded on purpose, its newest revision is
+    what it stands for, and the schedule goes on without an edit.
+    """
+    found = []
+    for planned in operations:
+        known = [row.revision for row in journal.family(planned.operation.family)]
+        newest = max([planned.operation.revision, *known])
+        operation = replaced(planned.operation, revision=newest)
+        found.append(planned._replace(operation=operation))
+    return found
 
 
 def _planned(

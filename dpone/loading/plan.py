@@ -13,6 +13,7 @@ from dpone.contracts.fence import Capability, Committed, Expired, Sealed, Unknow
 from dpone.contracts.journal import JournalEntry, State
 from dpone.contracts.route import RouteManifest
 from dpone.contracts.run_report import PlannedOperation, RunPlan
+from dpone.loading.again import Reloads
 from dpone.loading.operations import Planned
 from dpone.ports.guarded import GuardedTarget
 from dpone.ports.journal import Journal
@@ -26,18 +27,22 @@ def plan_of(
     manifest: RouteManifest,
     name: str,
     environment: str,
+    reloads: Reloads | None = None,
 ) -> RunPlan:
     """Ask journal and fence about every operation."""
     return RunPlan(
         route=manifest.route,
         environment=environment,
         manifest=name,
-        operations=tuple(_planned(planned, journal, target) for planned in operations),
+        operations=tuple(_planned(planned, journal, target, reloads) for planned in operations),
     )
 
 
 def _planned(
-    planned: Planned, journal: Journal, target: Target | GuardedTarget
+    planned: Planned,
+    journal: Journal,
+    target: Target | GuardedTarget,
+    reloads: Reloads | None,
 ) -> PlannedOperation:
     operation = planned.operation
     entry = journal.read(operation.operation_id)
@@ -45,6 +50,9 @@ def _planned(
         would, why = "unknown", "this target cannot be asked; its guard decides when it runs"
     else:
         would, why = _expected(planned, entry, cast("Target", target))
+    unasked = target.capability is Capability.NONE
+    if reloads and (would == "load" or unasked) and (earlier := reloads.added(planned)):
+        would, why = _added(earlier, would, approved=reloads.approved)
     return PlannedOperation(
         partition=planned.partition.label,
         operation_id=operation.operation_id,
@@ -54,6 +62,13 @@ def _planned(
         why=why,
         state=entry.state.value if entry else "",
     )
+
+
+def _added(earlier: int, would: str, *, approved: bool) -> tuple[str, str]:
+    """What becomes of a load that adds rows to those of an earlier revision."""
+    if approved:
+        return would, f"--again: it adds every row to those of revision {earlier}, which stay"
+    return "refuse", f"revision {earlier} is loaded and append adds every row again; see --again"
 
 
 def _expected(planned: Planned, entry: JournalEntry | None, target: Target) -> tuple[str, str]:
@@ -74,7 +89,8 @@ def _expected(planned: Planned, entry: JournalEntry | None, target: Target) -> t
 def _recorded(entry: JournalEntry | None, verdict: Verdict) -> str:
     """The intent for which the operation already stands; empty when for none."""
     if isinstance(verdict, Committed):
-        return verdict.receipt.intent_digest
+        # A shortened fence row keeps no intent; the journal's tombstone does.
+        return verdict.receipt.intent_digest or (entry.intent_digest if entry else "")
     if entry is not None and entry.state is not State.FAILED_PRE_COMMIT:
         return entry.intent_digest
     return ""

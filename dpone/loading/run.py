@@ -1,8 +1,9 @@
 """The flow of `dpone run`: one fenced commit for each partition.
 
 Promise: every operation is reported, loaded or not; one that fails does not keep the others from
-being loaded, and a target or journal that does not answer ends the run. Not promised: that
-partitions are loaded together; each is a commit of its own.
+being loaded, and a target or journal that does not answer, an outcome that cannot be known or an
+interruption ends the run. Not promised: that partitions are loaded together; each is a commit of
+its own.
 """
 
 from __future__ import annotations
@@ -11,26 +12,33 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dpone.contracts.codec import convert
-from dpone.contracts.errors import EXIT_LATER, DponeError
+from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_fencing import (
     CommitRejected,
     CommitUnfinished,
+    CommitUnknown,
     JournalUnavailable,
     TargetHeld,
     TargetUnreachable,
 )
-from dpone.contracts.errors_loading import SourceUnreachable
-from dpone.contracts.outcome import Outcome
+from dpone.contracts.errors_loading import SourceColumnMissing, SourceUnreachable
+from dpone.contracts.errors_run import Interrupted
+from dpone.contracts.matching import hinted
+from dpone.contracts.outcome import How, Outcome
 from dpone.contracts.run_report import ErrorReport, OperationReport
 from dpone.fencing.commit import Committer
 from dpone.fencing.guard import GuardedCommitter
 from dpone.fencing.obligations import Obligation
+from dpone.loading.again import Reloads
 from dpone.loading.operations import Planned
 from dpone.ports.loader import Loader
 from dpone.ports.source import Source
 
+# Whoever holds what is in doubt holds up the others too, each for the whole bounded wait.
 _STOPS = (
     CommitUnfinished,
+    CommitUnknown,
+    Interrupted,
     JournalUnavailable,
     SourceUnreachable,
     TargetHeld,
@@ -46,8 +54,17 @@ def nothing_due(planned: Planned) -> Sequence[Obligation]:
     return ()
 
 
+def never() -> bool:
+    """Nobody interrupts."""
+    return False
+
+
 class Run:
-    """Loads the operations of one route."""
+    """Loads the operations of one route.
+
+    `interrupted` says whether somebody asked for the end; an exception that comes after that is
+    taken for a part of it. `reloads` refuses what would be added twice.
+    """
 
     def __init__(
         self,
@@ -57,7 +74,11 @@ class Run:
         *,
         obliged: Obliged = nothing_due,
         take_over: bool = False,
+        reloads: Reloads | None = None,
+        interrupted: Callable[[], bool] = never,
     ) -> None:
+        self.reloads = reloads
+        self.interrupted = interrupted
         self.source = source
         self.committer = committer
         self.loader = loader
@@ -68,21 +89,35 @@ class Run:
         """Yield one report for each operation, as soon as it is known."""
         stopped = False
         for planned in operations:
-            if stopped:
+            if stopped or self.interrupted():
+                stopped = True
                 yield _report(planned, "not_tried")
                 continue
             try:
+                earlier = self.reloads.check(planned) if self.reloads else 0
                 outcome = self._commit(planned)
-            except DponeError as error:
-                stopped = isinstance(error, _STOPS) and error.exit_code == EXIT_LATER
-                yield _report(planned, "failed", error=error_report(error))
+            except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - or raised again
+                known = self._known(error, planned)
+                stopped = isinstance(known, _STOPS)
+                yield _report(planned, "failed", error=error_report(known))
             else:
-                yield _committed(planned, outcome)
+                yield _committed(planned, outcome, earlier)
+
+    def _known(self, error: BaseException, planned: Planned) -> DponeError:
+        """The error to be reported; what nobody foresaw is raised again."""
+        if isinstance(error, KeyboardInterrupt) or self.interrupted():
+            return Interrupted(place=f" while it loaded {planned.partition.label}")
+        if isinstance(error, DponeError):
+            return error
+        raise error
 
     def _commit(self, planned: Planned) -> Outcome:
         def change(transaction: Any) -> Mapping[str, Any]:
             relation = self.source.relation(planned.partition)
-            counts = self.loader.load(transaction, planned.load, relation)
+            try:
+                counts = self.loader.load(transaction, planned.load, relation)
+            except SourceColumnMissing as error:
+                raise hinted(error, relation.columns) from None
             # The digest in the intent stands for these bytes only if the files lay still.
             relation.check_unchanged()
             return counts
@@ -108,7 +143,7 @@ def error_report(error: DponeError) -> ErrorReport:
 
 
 def exit_code_of(reports: Sequence[OperationReport]) -> int:
-    """The highest exit code: 5 before 4 before 3 before 1 before 0."""
+    """The highest exit code: 130 before 5 before 4 before 3 before 1 before 0."""
     return max((report.error.exit_code for report in reports if report.error), default=0)
 
 
@@ -123,7 +158,9 @@ def _report(planned: Planned, how: str, error: ErrorReport | None = None) -> Ope
     )
 
 
-def _committed(planned: Planned, outcome: Outcome) -> OperationReport:
+def _committed(planned: Planned, outcome: Outcome, earlier: int) -> OperationReport:
+    added = earlier and outcome.how is How.COMMITTED
+    notes = (f"added to the rows of revision {earlier}, which stay",) if added else ()
     return OperationReport(
         partition=planned.partition.label,
         operation_id=outcome.operation_id,
@@ -133,5 +170,5 @@ def _committed(planned: Planned, outcome: Outcome) -> OperationReport:
         state=outcome.state.value,
         attempt=outcome.attempt,
         result=outcome.result,
-        notes=outcome.notes,
+        notes=(*outcome.notes, *notes),
     )

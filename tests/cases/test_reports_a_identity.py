@@ -67,7 +67,12 @@ def test_a08_a_corrected_day_is_refused_plainly_and_loaded_when_approved(
     refused = project.run()
     assert (refused.code, refused.codes) == (1, [MISMATCH])
     assert ids(project.items(kind)) == [1, 2, 3, 4]
-    approved = project.run("--revision", "2")
+    # For append a reload adds every row again: the revision alone is no approval.
+    unsaid = project.run("--revision", "2")
+    assert (unsaid.code, unsaid.codes) == (1, ["DPONE_RELOAD_ADDS_ROWS"])
+    assert "add every row again" in unsaid.report["operations"][0]["error"]["happened"]
+    assert ids(project.items(kind)) == [1, 2, 3, 4]
+    approved = project.run("--revision", "2", "--again")
     assert (approved.code, approved.hows) == (0, ["committed"])
     assert sorted(ids(project.items(kind))) == [1, 1, 2, 2, 3, 3, 4, 4, 5]
     assert project.run("--revision", "2").hows == ["replayed"]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dpone.adapters.sqlite import rows
 from dpone.adapters.sqlite import target as module
 from dpone.adapters.sqlite.connection import connect
 from dpone.adapters.sqlite.target import SqliteTarget
@@ -86,7 +87,7 @@ def _already_is_committed(self: SqliteTarget, *call: Any) -> Any:
 
 def _fence_after_the_data(self: SqliteTarget, unit: Unit, change: Any, also: Any = None) -> Any:
     """The change commits on its own; the fence follows."""
-    if not isinstance(_CLAIM(module._row(self._open(), unit.operation_id), unit), Write):
+    if not isinstance(_CLAIM(rows.fence_row(self._open(), unit.operation_id), unit), Write):
         return _COMMIT(self, unit, change, also)
     connection = connect(self.path)
     try:
@@ -108,7 +109,7 @@ def _forbidding_nothing(connection: Any) -> Iterator[None]:
 
 
 def _any_incarnation(self: SqliteTarget, connection: Any, unit: Unit) -> Foreign | Expired | None:
-    return module._below(connection, unit.floor)
+    return rows.below(connection, unit.floor)
 
 
 def _by_random_id_only(self: SqliteTarget, connection: Any) -> str:

@@ -314,6 +314,10 @@ RUN = ("run", "route.yaml", "--format", "json")
 PLACES = [
     Case("no manifest", "DPONE_MANIFEST_NOT_FOUND", 2, lambda *_: None,
          arguments=("run", "absent.yaml", "--format", "json")),
+    Case("manifest is this folder", "DPONE_MANIFEST_UNREADABLE", 2, lambda *_: None,
+         arguments=("run", ".", "--format", "json")),
+    Case("csvdir is a file", "DPONE_TARGET_INVALID", 4,
+         field(target="{csvdir: items.csv, table: t}", route="other"), ("duckdb",)),
     Case("manifest is a folder", "DPONE_MANIFEST_UNREADABLE", 2, lambda *_: None,
          arguments=("run", ".dpone", "--format", "json")),
     Case("no argument", "DPONE_USAGE", 2, lambda *_: None, arguments=("run", "--format", "json")),

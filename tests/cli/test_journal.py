@@ -116,6 +116,8 @@ def test_a_restored_target_is_checked_marked_answered_and_reloaded(
     assert "DPONE_TARGET_COMMIT_ANSWERED" in said
     dpone("run", "r.yaml", "--partition", "month=2", "--revision", "2")
     dpone("journal", "check")
+    # The schedule goes on without an edit: the newest revision is what the part stands for.
+    assert dpone("run", "r.yaml").count("already loaded") == 3
 
 
 def test_resolve_refuses_what_it_must(project: Path, dpone: Any) -> None:

@@ -15,6 +15,7 @@ CLAIMED = 3
 WRITE = 0
 ALREADY = 1
 FENCED = 2
+BROKEN = 3
 
 
 def claim(kind: int, row_epoch: int, row_attempt: int, epoch: int, attempt: int) -> int:
@@ -36,10 +37,11 @@ def claim(kind: int, row_epoch: int, row_attempt: int, epoch: int, attempt: int)
 
 
 def seal(kind: int, row_epoch: int, row_attempt: int, epoch: int, attempt: int) -> int:
-    """WRITE, ALREADY (committed) or FENCED (the row's seal stands, which may be one's own).
+    """WRITE, ALREADY (committed), FENCED (the row's seal stands, maybe one's own) or BROKEN.
 
     pre: 0 <= kind <= 3
     post: (__return__ == ALREADY) == (kind == COMMITTED)
+    post: (__return__ == BROKEN) == (kind == CLAIMED)
     post: __return__ != WRITE or kind == ABSENT or (kind == SEALED and row_epoch < epoch)
     post: kind != SEALED or (__return__ == WRITE) == (row_epoch < epoch)
     """
@@ -47,9 +49,9 @@ def seal(kind: int, row_epoch: int, row_attempt: int, epoch: int, attempt: int) 
         return WRITE
     if kind == COMMITTED:
         return ALREADY
-    if kind == SEALED and row_epoch < epoch:
-        return WRITE
-    return FENCED
+    if kind == CLAIMED:
+        return BROKEN
+    return WRITE if row_epoch < epoch else FENCED
 
 
 def one_attempt_is_admitted(row_epoch: int, row_attempt: int, epoch: int, attempt: int) -> bool:

@@ -23,6 +23,7 @@ from dpone.contracts.fence import (
     Unknown,
 )
 from dpone.contracts.fence_rules import (
+    BROKEN,
     CLAIMED,
     RESULT_BYTES_MAX,
     FenceRow,
@@ -86,6 +87,8 @@ def test_seal_is_the_kernel() -> None:
         elif expected == kernel.ALREADY:
             assert isinstance(decided, Committed)
             assert decided.receipt.attempt_id == str(row_attempt)
+        elif expected == kernel.BROKEN:
+            assert decided == BROKEN
         else:
             assert decided == Sealed(row_epoch, str(row_attempt))
 
@@ -97,7 +100,16 @@ def test_a_row_says_what_it_is() -> None:
     assert isinstance(committed, Committed)
     assert committed.receipt.result == {"rows": 1}
     # A claim that others can see means that a change ended the transaction: no answer at all.
-    assert isinstance(verdict_of(row(kernel.CLAIMED, 3, 2)), Unknown)
+    broken = verdict_of(row(kernel.CLAIMED, 3, 2))
+    assert isinstance(broken, Unknown)
+    assert broken.held
+
+
+def test_nobody_wins_over_a_visible_claim() -> None:
+    for epoch, attempt in itertools.product(EPOCHS, ATTEMPTS):
+        decided = seal(row(kernel.CLAIMED, 2, 1), unit(epoch, attempt))
+        assert isinstance(decided, Unknown)
+        assert decided.held
 
 
 def test_a_shortened_row_still_refuses() -> None:

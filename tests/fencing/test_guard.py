@@ -16,7 +16,9 @@ from dpone.contracts.checkpoint import GUARD_FIELD, RULES, Checkpoint, Guard, Ph
 from dpone.contracts.codec import replaced
 from dpone.contracts.errors_fencing import (
     CommitRejected,
+    IntentMismatch,
     JournalUnavailable,
+    TargetInvalid,
 )
 from dpone.contracts.errors_guard import (
     GuardInvalid,
@@ -77,6 +79,35 @@ def test_a_committed_partition_is_not_written_again(
     assert (first.how, second.how) == (How.COMMITTED, How.REPLAYED)
     assert first.result == second.result
     assert (target.path / "t.csv").read_bytes() == b"a\n1\n"
+
+
+@pytest.mark.parametrize("loaded", [1, 2])
+def test_a_committed_partition_that_means_something_else_now_is_refused(
+    checkpoints: SqliteCheckpoints, target: CsvdirTarget, loaded: int
+) -> None:
+    """Source: design, identity: equal operation, other intent: nothing written or skipped."""
+    by = _by(checkpoints, target)
+    for revision in range(1, loaded + 1):
+        by.commit(replaced(_operation(), revision=revision), _change)
+    changed = replaced(_operation(), intent={"strategy": "append", "source": "changed"})
+    with pytest.raises(IntentMismatch) as caught:
+        by.commit(changed, _change)
+    assert caught.value.fields == {
+        "operation_id": changed.operation_id,
+        "recorded": _operation().intent_digest,
+        "offered": changed.intent_digest,
+        "state": "COMPLETE",
+        "next_revision": loaded + 1,
+    }
+    assert (target.path / "t.csv").read_bytes() == b"a\n" + b"1\n" * loaded
+
+
+def test_a_failed_partition_may_bring_a_mended_intent(
+    checkpoints: SqliteCheckpoints, target: CsvdirTarget
+) -> None:
+    checkpoints.write([_stored(Phase.FAILED_BEFORE_TARGET, _operation())])
+    mended = replaced(_operation(), intent={"strategy": "append", "source": "mended"})
+    assert _by(checkpoints, target).commit(mended, _change).how is How.COMMITTED
 
 
 @pytest.mark.parametrize("phase", list(Phase))
@@ -217,6 +248,55 @@ def test_an_answer_by_hand_ends_the_block(
     assert release(checkpoints, operation.operation_id, committed=committed, **said) == 1
     assert release(checkpoints, operation.operation_id, committed=committed, **said) == 0
     assert _by(checkpoints, target).commit(operation, _change).how is how
+
+
+@pytest.mark.parametrize(("committed", "how"), [(True, How.REPLAYED), (False, How.COMMITTED)])
+def test_a_guard_that_nobody_can_read_is_answered_by_hand_too(
+    checkpoints: SqliteCheckpoints, target: CsvdirTarget, committed: bool, how: How
+) -> None:
+    stored = _stored(Phase.ARMED, _operation())
+    checkpoints.write([replaced(stored, diagnostics={GUARD_FIELD: "armed"})])
+    with pytest.raises(GuardInvalid) as caught:
+        _by(checkpoints, target).commit(_operation(), _change)
+    _check_advice(caught.value)
+    said = {"operator": "me", "why": "compared", "now": NOW}
+    assert release(checkpoints, _operation().operation_id, committed=committed, **said) == 1
+    assert _by(checkpoints, target).commit(_operation(), _change).how is how
+
+
+def _check_advice(error: Any) -> None:
+    """The next step is a whole command."""
+    advice = error.report()["next"]
+    assert f"dpone journal resolve {_operation().operation_id} --guard --as committed " in advice
+    for word in ("--as not-committed", "--expect-version 0", "--operator", "--why"):
+        assert word in advice
+
+
+def test_what_blocks_names_the_whole_command_that_ends_it(
+    checkpoints: SqliteCheckpoints, target: CsvdirTarget
+) -> None:
+    def breaks(transaction: Any) -> Mapping[str, Any]:
+        _change(transaction)
+        raise OSError("gone")
+
+    with pytest.raises(GuardOutcomeUnknown) as unknown:
+        _by(checkpoints, target).commit(_operation(), breaks)
+    with pytest.raises(GuardUnresolved) as unresolved:
+        _by(checkpoints, target).commit(_operation(), _change)
+    _check_advice(unknown.value)
+    _check_advice(unresolved.value)
+
+
+@pytest.mark.parametrize("below", ["", "deeper/still"])
+def test_a_file_where_the_folder_should_be_is_no_read_only_target(
+    checkpoints: SqliteCheckpoints, tmp_path: Path, below: str
+) -> None:
+    (tmp_path / "taken").write_text("a file")
+    with pytest.raises(CommitRejected) as caught:
+        _by(checkpoints, CsvdirTarget(tmp_path / "taken" / below)).commit(_operation(), _change)
+    cause = caught.value.__cause__
+    assert isinstance(cause, TargetInvalid)
+    assert "is a file and not a folder" in str(cause)
 
 
 def test_the_guard_decodes_as_it_was_published() -> None:

@@ -130,7 +130,7 @@ def test_changed_bytes_under_the_same_identity_are_refused(project: Project, kin
     assert (said.code, said.codes) == (1, ["DPONE_TARGET_COMMIT_INTENT_MISMATCH"])
     assert "--revision 2" in said.report["operations"][0]["error"]["next"]
     assert project.items(kind) == ITEM_ROWS
-    assert project.run("--revision", "2").hows == ["committed"]
+    assert project.run("--revision", "2", "--again").hows == ["committed"]
     assert len(project.items(kind)) == 9
 
 

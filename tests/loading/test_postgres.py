@@ -20,7 +20,7 @@ TABLE = "CREATE TABLE items (id integer, grp text, day date, amount double preci
 def loaded(project: Project, revision: int = 1, /, **fields: str) -> Said:
     """Load `items.csv` into the table as it is."""
     project.route(target=TARGET, **{"columns": "", **fields})
-    return project.run("--revision", str(revision))
+    return project.run("--revision", str(revision), "--again")
 
 
 def refused(project: Project, **fields: str) -> dict[str, Any]:

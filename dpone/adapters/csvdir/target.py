@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from dpone.contracts.errors_fencing import TargetReadOnly
+from dpone.contracts.errors_fencing import TargetInvalid, TargetReadOnly
 from dpone.contracts.fence import Capability
 from dpone.ports.probe import Probe, quiet
 
@@ -58,6 +58,12 @@ class CsvdirTarget:
                 os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC,
                 0o644,
             )
+        except (FileExistsError, NotADirectoryError) as error:
+            cause = "its path, or a part of it, is a file and not a folder"
+            raise TargetInvalid(target=self.name, cause=cause) from error
+        except IsADirectoryError as error:
+            cause = f"{table}.csv in it is a folder and not a file"
+            raise TargetInvalid(target=self.name, cause=cause) from error
         except OSError as error:
             raise TargetReadOnly(target=self.name, cause=error.strerror or "error") from error
         with os.fdopen(descriptor, "wb", buffering=1 << 20) as file:

@@ -12,7 +12,7 @@ from typing import Any
 
 import duckdb
 
-from dpone.adapters.duckdb.target import cause_of
+from dpone.adapters.duckdb.refusals import cause_of
 from dpone.adapters.duckdb.transaction import DuckdbTransaction
 from dpone.contracts.columns import create_table, literal, quoted, spelled
 from dpone.contracts.errors_loading import (

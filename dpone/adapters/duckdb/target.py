@@ -7,26 +7,28 @@ holds its lock, and nothing is concluded while that process lives. Linearization
 
 from __future__ import annotations
 
-import re
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import duckdb
 
-from dpone.adapters.duckdb.transaction import DuckdbTransaction
-from dpone.contracts.codec import encode
-from dpone.contracts.effects import Effect
-from dpone.contracts.errors_fencing import (
-    FencingError,
-    ProtocolTooOld,
-    TargetHeld,
-    TargetInvalid,
-    TargetReadOnly,
-    TargetUnreachable,
+from dpone.adapters.duckdb.refusals import cause_of, is_held, refusal, refuse, unknown
+from dpone.adapters.duckdb.rows import (
+    Claim,
+    below,
+    claim_row,
+    fence_row,
+    finish_row,
+    has_fence,
+    stands,
+    write_row,
 )
+from dpone.adapters.duckdb.transaction import DuckdbTransaction
+from dpone.contracts.effects import Effect
+from dpone.contracts.errors_fencing import ProtocolTooOld, TargetInvalid, TargetReadOnly
 from dpone.contracts.fence import (
     Absent,
     Answer,
@@ -45,23 +47,22 @@ from dpone.contracts.fence import (
     Unknown,
 )
 from dpone.contracts.fence_rules import (
+    BROKEN,
     CLAIMED,
-    FenceRow,
     Write,
     claim,
     receipt_of,
-    row_of,
     seal,
     verdict_of,
 )
+from dpone.ports.interrupts import stop_if_interrupted
+from dpone.ports.places import present
 from dpone.ports.probe import Probe, quiet
 from dpone.ports.target import Also, Change
 
 PROTOCOL = 1
 LOCK_WAIT_S = 10.0
 _LOCK_POLL_S = 0.05
-_INVALID = ("not a valid duckdb", "is a directory", "not a directory")
-_READ_ONLY = ("read-only", "permission denied", "cannot open file")
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS dpone_fence_meta(key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)",
@@ -101,21 +102,19 @@ class DuckdbTarget:
 
     def ask(self, operation_id: str, floor: Floor | None) -> Answer:
         """What the fence shows."""
-        if not self.path.exists():
+        if not self._present():
             return Answer(Absent())
         try:
             with self._open() as connection:
-                if not _has_fence(connection):
+                if not has_fence(connection):
                     return Answer(Absent())
                 incarnation = self._incarnation(connection)
-                if expired := _below(connection, floor):
+                if expired := below(connection, floor):
                     return Answer(expired, incarnation)
-                row = _row(connection, operation_id)
+                row = fence_row(connection, operation_id)
         except duckdb.Error as error:
-            refusal = self._refusal(error)
-            if isinstance(refusal, TargetInvalid | TargetReadOnly):
-                raise refusal from error
-            return Answer(_unknown(error))
+            refuse(error)
+            return Answer(unknown(error))
         return Answer(verdict_of(row), incarnation)
 
     def install(self) -> str:
@@ -136,7 +135,7 @@ class DuckdbTarget:
         except OSError as error:
             raise TargetReadOnly(target=self.name, cause=error.strerror or "error") from error
         except duckdb.Error as error:
-            raise self._refusal(error) from error
+            raise refusal(error) from error
 
     def _install(self) -> str:
         with self._open() as connection:
@@ -151,63 +150,56 @@ class DuckdbTarget:
             connection.execute("COMMIT")
             return self._incarnation(connection)
 
-    def _refusal(self, error: duckdb.Error) -> FencingError:
-        cause = cause_of(error)
-        lowered = cause.lower()
-        if is_held(error):
-            return TargetHeld(target=self.name, cause=cause)
-        if any(word in lowered for word in _INVALID):
-            return TargetInvalid(target=self.name, cause=cause)
-        if any(word in lowered for word in _READ_ONLY):
-            return TargetReadOnly(target=self.name, cause=cause)
-        return TargetUnreachable(target=self.name, cause=cause)
-
     # -- contending ----------------------------------------------------------------------------
 
     def seal(self, unit: Unit) -> SealVerdict:
         """Contend for the file, then seal."""
-        if not self.path.exists():
+        if not self._present():
             return Foreign("no file")
         try:
             with self._unit() as connection:
                 if refused := self._refused(connection, unit):
                     return refused
-                decision = seal(_row(connection, unit.operation_id), unit)
+                decision = seal(fence_row(connection, unit.operation_id), unit)
                 if not isinstance(decision, Write):
                     return decision
-                _write(connection, unit, FenceKind.SEALED)
+                write_row(connection, unit, FenceKind.SEALED)
                 connection.execute("COMMIT")
         except duckdb.Error as error:
-            return _unknown(error)
+            refuse(error)
+            return unknown(error)
         return Sealed(unit.epoch, unit.attempt_id)
 
     def commit(self, unit: Unit, change: Change, also: Also | None = None) -> CommitVerdict:
         """Claim, change, commit. `also` does not apply: no journal lies in a DuckDB file."""
         assert also is None  # the store token is empty, so no journal can share the file
         entered = False
-        if not self.path.exists():
+        if not self._present():
             return Foreign("no file")
         try:
             with self._unit() as connection:
                 entered = True
                 if refused := self._refused(connection, unit):
                     return refused
-                decision = claim(_row(connection, unit.operation_id), unit)
+                decision = claim(fence_row(connection, unit.operation_id), unit)
                 if not isinstance(decision, Write):
                     return decision
                 with self.probe(Effect.FENCING_CLAIM):
-                    _write(connection, unit, CLAIMED)
+                    claimed = claim_row(connection, unit)
                 try:
                     receipt = self._change(connection, unit, change)
-                    _write(connection, unit, FenceKind.COMMITTED, receipt)
+                    if not finish_row(connection, claimed, unit, receipt):
+                        return _broken(connection, unit)
                 except Exception as error:  # noqa: BLE001
                     # Whatever the change raised, the rollback proves that nothing stays.
-                    return _rejected(connection, error)
+                    stop_if_interrupted(error)
+                    return _rejected(connection, unit, claimed, error)
                 return self._commit(connection, receipt)
         except duckdb.Error as error:
-            if not entered:
-                return Rejected(cause_of(error), transient=True, error=error)
-            return _unknown(error)
+            if entered:
+                return unknown(error)
+            refuse(error)
+            return Rejected(cause_of(error), transient=True, error=error, held=is_held(error))
 
     def _change(self, connection: duckdb.DuckDBPyConnection, unit: Unit, change: Change) -> Receipt:
         with self.probe(Effect.FENCING_CHANGE):
@@ -221,8 +213,12 @@ class DuckdbTarget:
             except duckdb.ConstraintException as error:
                 # Checked before anything is written: the transaction is rolled back whole.
                 return Rejected(cause_of(error), error=error)
-            except duckdb.TransactionException as error:
+            except duckdb.Error as error:
+                stop_if_interrupted(error)
                 return Unknown(cause_of(error))
+            except Exception as error:  # noqa: BLE001
+                stop_if_interrupted(error)
+                return Unknown(str(error) or type(error).__name__)
         return Committed(receipt)
 
     def end_sessions(self, operation_id: str, attempt_ids: Iterable[str]) -> int:
@@ -263,6 +259,13 @@ class DuckdbTarget:
 
     # -- access --------------------------------------------------------------------------------
 
+    def _present(self) -> bool:
+        """Whether there is a file. Raises when we may not even look."""
+        try:
+            return present(self.path)
+        except OSError as error:
+            raise TargetReadOnly(target=self.name, cause=error.strerror or "error") from error
+
     @contextmanager
     def _open(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """A connection for one call; waits a bounded time for the file's lock."""
@@ -294,7 +297,7 @@ class DuckdbTarget:
             with self._unit() as connection:
                 yield connection
         except duckdb.Error as error:
-            raise self._refusal(error) from error
+            raise refusal(error) from error
 
     def _incarnation(self, connection: duckdb.DuckDBPyConnection) -> str:
         """The random id beside the fence, with the file's inode and birth time."""
@@ -307,77 +310,47 @@ class DuckdbTarget:
         self, connection: duckdb.DuckDBPyConnection, unit: Unit
     ) -> Foreign | Expired | None:
         """Claim and seal refuse another incarnation and what lies below the floor."""
-        here = self._incarnation(connection) if _has_fence(connection) else "no fence"
+        here = self._incarnation(connection) if has_fence(connection) else "no fence"
         if here != unit.incarnation:
             return Foreign(here)
-        return _below(connection, unit.floor)
+        return below(connection, unit.floor)
 
 
-_PATH = re.compile(r'"[^"]*/[^"]*"|(?<!\w)/[^\s:"]+')
-
-
-def cause_of(error: duckdb.Error) -> str:
-    """The first line of the engine's own words, without paths."""
-    return _PATH.sub("<path>", str(error).splitlines()[0]) if str(error) else type(error).__name__
-
-
-def is_held(error: duckdb.Error) -> bool:
-    """Whether another process holds the file's lock."""
-    return isinstance(error, duckdb.IOException) and "lock" in str(error).lower()
-
-
-def _unknown(error: duckdb.Error) -> Unknown:
-    return Unknown(cause_of(error), held=is_held(error))
-
-
-def _rejected(connection: duckdb.DuckDBPyConnection, error: Exception) -> Rejected | Unknown:
-    """Roll back; only a rollback that worked proves that nothing was applied."""
+def _rejected(
+    connection: duckdb.DuckDBPyConnection, unit: Unit, claimed: Claim, error: Exception
+) -> Rejected | Unknown:
+    """Roll back; only the rollback of the transaction that claimed proves that nothing stays."""
     try:
+        if not _aborted(connection, claimed) and not stands(connection, claimed):
+            return _broken(connection, unit)
         connection.execute("ROLLBACK")
+        row = fence_row(connection, unit.operation_id)
     except duckdb.Error as failed:
         return Unknown(cause_of(failed))
+    if row is not None and row.kind == CLAIMED:
+        return BROKEN
     cause = cause_of(error) if isinstance(error, duckdb.Error) else str(error)
     # A change may have asked for too little memory and know better next time.
     passing = isinstance(error, duckdb.OutOfMemoryException)
     return Rejected(cause or type(error).__name__, transient=passing, error=error)
 
 
-def _has_fence(connection: duckdb.DuckDBPyConnection) -> bool:
-    rows = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'dpone_fence' AND NOT temporary"
-    ).fetchone()
-    return bool(rows and rows[0])
+def _aborted(connection: duckdb.DuckDBPyConnection, claimed: Claim) -> bool:
+    """Whether a statement failed, after which the engine only takes a rollback."""
+    try:
+        stands(connection, claimed)
+    except duckdb.TransactionException:
+        return True
+    return False
 
 
-def _below(connection: duckdb.DuckDBPyConnection, floor: Floor | None) -> Expired | None:
-    if floor is None:
-        return None
-    row = connection.execute(
-        "SELECT value FROM dpone_fence_meta WHERE key = ?", [f"floor:{floor.scope}"]
-    ).fetchone()
-    return Expired(row[0]) if row is not None and floor.position < row[0] else None
-
-
-def _row(connection: duckdb.DuckDBPyConnection, operation_id: str) -> FenceRow | None:
-    row = connection.execute(
-        "SELECT kind, epoch, attempt_id, intent_digest, result FROM dpone_fence"
-        " WHERE operation_id = ?",
-        [operation_id],
-    ).fetchone()
-    return None if row is None else row_of(operation_id, *row)
-
-
-def _write(
-    connection: duckdb.DuckDBPyConnection, unit: Unit, kind: str, receipt: Receipt | None = None
-) -> None:
-    connection.execute(
-        "INSERT OR REPLACE INTO dpone_fence VALUES (?, ?, ?, ?, ?, ?, now())",
-        [
-            unit.operation_id,
-            kind,
-            unit.epoch,
-            unit.attempt_id,
-            unit.intent_digest,
-            encode(receipt.result) if receipt else "",
-        ],
-    )
+def _broken(connection: duckdb.DuckDBPyConnection, unit: Unit) -> Unknown:
+    """Leave a claim that everybody sees: rows may stay, so that nobody may load them again."""
+    with suppress(duckdb.Error):
+        connection.execute("ROLLBACK")
+    with suppress(duckdb.Error):
+        connection.execute("BEGIN")
+        if isinstance(claim(fence_row(connection, unit.operation_id), unit), Write):
+            write_row(connection, unit, CLAIMED)
+        connection.execute("COMMIT")
+    return BROKEN

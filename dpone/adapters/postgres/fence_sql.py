@@ -51,14 +51,16 @@ CLAIM_FIRST = (
     f" now() WHERE {_FITS} ON CONFLICT (operation_id) DO UPDATE SET kind = excluded.kind,"
     " intent_digest = excluded.intent_digest, xid = excluded.xid,"
     " written_at = excluded.written_at WHERE f.kind = 'sealed' AND f.epoch = excluded.epoch"
-    " AND f.attempt_id = excluded.attempt_id RETURNING 1"
+    " AND f.attempt_id = excluded.attempt_id RETURNING xid::text"
 )
 
 CLAIM_SEALED = (
     "UPDATE {fence} SET kind = 'claimed', intent_digest = $4, xid = pg_current_xact_id(),"
     " written_at = now() WHERE operation_id = $1 AND kind = 'sealed' AND epoch = $2::bigint"
-    f" AND attempt_id = $3 AND {_FITS} RETURNING 1"
+    f" AND attempt_id = $3 AND {_FITS} RETURNING xid::text"
 )
+
+TRANSACTION = "SELECT pg_current_xact_id_if_assigned()::text"
 
 FINISH = (
     "UPDATE {fence} SET kind = 'committed', result = $1 WHERE operation_id = $2"

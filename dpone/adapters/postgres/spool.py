@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import select
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from dpone.adapters.postgres.wire import (
     is_authentication,
     is_no_database,
     literal,
+    ready,
 )
 from dpone.contracts.errors_fencing import TargetAuthentication
 from dpone.contracts.errors_loading import SourceQuery, SourceUnreachable
@@ -156,8 +156,7 @@ class _Link:
     def read(self, until: float) -> None:
         """Take in what has arrived. Raises `AnswerLost` when the wait is over."""
         left = until - time.monotonic()
-        unsent = [self.pgconn.socket] if self.pgconn.flush() else []
-        if left <= 0 or not any(select.select([self.pgconn.socket], unsent, [], left)):
+        if left <= 0 or not ready(self.pgconn.socket, left, writing=bool(self.pgconn.flush())):
             raise AnswerLost("the server sent nothing more")
         self.pgconn.consume_input()
 

@@ -8,6 +8,7 @@ command tag came back, or a fence that shows it, is called committed. Linearizat
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import NoReturn
 
 import psycopg
@@ -29,9 +30,19 @@ from dpone.adapters.postgres.fence_sql import (
     owners_statement,
 )
 from dpone.adapters.postgres.transaction import PostgresTransaction
+from dpone.adapters.postgres.verdicts import (
+    BEGUN,
+    change_failed,
+    commit_failed,
+    fence_of,
+    is_held,
+    only_value,
+    session_name,
+    stands,
+    values_of,
+)
 from dpone.adapters.postgres.wire import (
     DsnInvalid,
-    Row,
     Wire,
     cause_of,
     identifier,
@@ -68,16 +79,13 @@ from dpone.contracts.fence import (
     Unit,
     Unknown,
 )
-from dpone.contracts.fence_rules import FenceRow, claim, receipt_of, row_of, seal, verdict_of
+from dpone.contracts.fence_rules import BROKEN, FenceRow, claim, receipt_of, seal, verdict_of
+from dpone.ports.interrupts import stop_if_interrupted
 from dpone.ports.probe import Probe, quiet
 from dpone.ports.target import Also, Change
 
 LOCK_WAIT_S = 10.0
 COMMIT_WAIT_S = 600.0
-DEFINITE_CLASSES = ("22", "23", "40", "42", "P0", "0A")
-"""SQLSTATE classes that, as an ERROR at COMMIT, prove that the transaction was rolled back."""
-DEFINITE = ("55P03", "57014", "25P02")
-TRANSIENT = ("40001", "40P01", "55P03")
 
 
 class PostgresTarget:
@@ -128,7 +136,7 @@ class PostgresTarget:
             return Answer(Absent())
         except psycopg.Error as error:
             self._refuse(error)
-            return Answer(Unknown(cause_of(error), held=_is_held(error)))
+            return Answer(Unknown(cause_of(error), held=is_held(error)))
         incarnation, expired, fence = row
         return Answer(expired or verdict_of(fence), incarnation)
 
@@ -168,7 +176,7 @@ class PostgresTarget:
         """Contend for the key under a bounded wait, then seal."""
         try:
             self._begin("", unit.floor)
-            written = self.wire.query(self._sql(SEAL), *_values(unit))
+            written = self.wire.query(self._sql(SEAL), *values_of(unit))
             if written:
                 tag = self.wire.script("COMMIT")
                 if tag != "COMMIT":
@@ -180,7 +188,7 @@ class PostgresTarget:
             raise
         except psycopg.Error as error:
             self.wire.rollback()
-            return Unknown(cause_of(error), held=_is_held(error))
+            return Unknown(cause_of(error), held=is_held(error))
 
     def _seal_refused(self, unit: Unit) -> SealVerdict:
         """Nothing was written: the row, the floor or the incarnation says why."""
@@ -191,12 +199,13 @@ class PostgresTarget:
         if expired:
             return expired
         decision = seal(fence, unit)
-        if isinstance(decision, Committed | Sealed):
+        if isinstance(decision, Committed | Sealed | Unknown):
             return decision
         return Unknown("the key changed while it was looked at", held=True)
 
     def commit(self, unit: Unit, change: Change, also: Also | None = None) -> CommitVerdict:
         """Claim, change, commit."""
+        claimed = ""
         try:
             claimed = self._claim(unit)
             if not claimed:
@@ -205,7 +214,7 @@ class PostgresTarget:
                 result = change(PostgresTransaction(self.wire.connection))
             receipt = receipt_of(unit, result)
             if not self._finish(unit, receipt):
-                return self._broken()
+                return self._broken(unit)
             if also is not None and not also(self.wire, receipt):
                 self.wire.rollback()
                 return Fenced(unit.epoch)
@@ -213,28 +222,32 @@ class PostgresTarget:
             self.wire.rollback()
             raise
         except Exception as error:  # noqa: BLE001
-            # Whatever the change raised: COMMIT was not sent, so nothing can be applied.
-            return self._rejected(error)
+            # Whatever the change raised: COMMIT was not sent by us.
+            return self._rejected(unit, claimed, error)
+        except BaseException:
+            self.wire.rollback()
+            raise
         return self._commit(receipt)
 
-    def _claim(self, unit: Unit) -> bool:
-        """Open the transaction and claim the key; False when something refuses it."""
+    def _claim(self, unit: Unit) -> str:
+        """Open the transaction and claim the key; its id, or '' when something refuses it."""
         statement = self._sql(CLAIM_FIRST if unit.epoch == 1 else CLAIM_SEALED)
         self.wire.prepare(statement)
-        self._begin(_session_name(unit.operation_id, unit.attempt_id), unit.floor)
+        self.wire.prepare_wanted()
+        self._begin(session_name(unit.operation_id, unit.attempt_id), unit.floor)
         try:
             with self.probe(Effect.FENCING_CLAIM):
-                return bool(self.wire.planned(statement, *_values(unit)))
+                return only_value(self.wire.planned(statement, *values_of(unit)))
         except psycopg.errors.InvalidSqlStatementName:
             # A pooler moved us to a session without the plan; nothing ran.
             self.wire.rollback()
-        self._begin(_session_name(unit.operation_id, unit.attempt_id), unit.floor)
-        return bool(self.wire.query(statement, *_values(unit)))
+        self._begin(session_name(unit.operation_id, unit.attempt_id), unit.floor)
+        return only_value(self.wire.query(statement, *values_of(unit)))
 
     def _finish(self, unit: Unit, receipt: Receipt) -> bool:
         """Complete our own claim; False when another transaction is open than the one that did."""
         return bool(
-            self.wire.query(
+            self.wire.planned(
                 self._sql(FINISH), encode(receipt.result), unit.operation_id, unit.attempt_id
             )
         )
@@ -244,7 +257,11 @@ class PostgresTarget:
             try:
                 tag = self.wire.script("COMMIT", wait_s=self.commit_wait_s)
             except psycopg.Error as error:
-                return _commit_failed(error)
+                return commit_failed(error)
+            except Exception as error:  # noqa: BLE001
+                # It was sent: whatever went wrong here says nothing of what the server did.
+                self.wire.abandon()
+                return Unknown(str(error) or type(error).__name__)
         if tag != "COMMIT":
             # The server turns the COMMIT of a failed transaction into a rollback, and says so.
             return Rejected(f"the server answered {tag} to COMMIT")
@@ -264,21 +281,37 @@ class PostgresTarget:
             return Already(fence.receipt)
         return Rejected("the key changed while it was looked at", transient=True)
 
-    def _broken(self) -> CommitVerdict:
-        self.wire.rollback()
-        return Unknown("the change ended the transaction of the fence")
+    def _broken(self, unit: Unit) -> CommitVerdict:
+        """The change ended our transaction, so that rows of it may stay.
 
-    def _rejected(self, error: Exception) -> CommitVerdict:
-        """COMMIT was not sent; the transaction is rolled back here or by the server."""
+        A claim is left that everybody sees: nobody may load them again before somebody looked.
+        """
         self.wire.rollback()
-        if isinstance(error, psycopg.Error):
-            transient = error.sqlstate in TRANSIENT or error.sqlstate is None
-            return Rejected(cause_of(error), transient=transient, error=error)
-        return Rejected(str(error) or type(error).__name__, error=error)
+        with suppress(psycopg.Error):
+            self._claim(unit)
+            self.wire.script("COMMIT")
+        self.wire.rollback()
+        return BROKEN
+
+    def _rejected(self, unit: Unit, claimed: str, error: Exception) -> CommitVerdict:
+        """COMMIT was not sent by us; only our own transaction, still open, proves the rest."""
+        try:
+            stop_if_interrupted(error)
+            standing = not claimed or stands(self.wire, claimed)
+        except psycopg.Error as failed:
+            self.wire.abandon()
+            return Unknown(cause_of(error if isinstance(error, psycopg.Error) else failed))
+        except KeyboardInterrupt:
+            self.wire.rollback()
+            raise
+        if not standing:
+            return self._broken(unit)
+        self.wire.rollback()
+        return change_failed(error, began=bool(claimed))
 
     def end_sessions(self, operation_id: str, attempt_ids: Iterable[str]) -> int:
         """Terminate the server sessions that name these attempts of this operation."""
-        names = [_session_name(operation_id, attempt_id) for attempt_id in attempt_ids]
+        names = [session_name(operation_id, attempt_id) for attempt_id in attempt_ids]
         try:
             rows = self.wire.query(END_SESSIONS, ",".join(names))
         except psycopg.Error:
@@ -312,7 +345,7 @@ class PostgresTarget:
 
     def _unreachable(self, error: psycopg.Error) -> NoReturn:
         self.wire.rollback()
-        kind = TargetHeld if _is_held(error) else TargetUnreachable
+        kind = TargetHeld if is_held(error) else TargetUnreachable
         raise kind(target=self.name, cause=cause_of(error)) from error
 
     def close(self) -> None:
@@ -345,7 +378,7 @@ class PostgresTarget:
         self.wire.script(
             "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE;"
             f"SET LOCAL lock_timeout = {wait_ms};"
-            f"SET LOCAL synchronous_commit = on;{named}{locked}"
+            f"SET LOCAL synchronous_commit = on;{named}{locked}SAVEPOINT {BEGUN}"
         )
 
     def _look(
@@ -358,37 +391,4 @@ class PostgresTarget:
         if int(protocol) > PROTOCOL:
             raise ProtocolTooOld(place="fence", found=protocol, ours=PROTOCOL)
         below = floor is not None and lowest is not None and floor.position < lowest
-        return incarnation, Expired(lowest or "") if below else None, _fence(operation_id, row)
-
-
-def _fence(operation_id: str, row: Row) -> FenceRow | None:
-    kind, epoch, attempt_id, intent, result = row[3:8]
-    if kind is None:
-        return None
-    return row_of(operation_id, kind, int(epoch or 0), attempt_id or "", intent or "", result or "")
-
-
-def _values(unit: Unit) -> tuple[str | int, ...]:
-    floor = (f"floor:{unit.floor.scope}", unit.floor.position) if unit.floor else ("", "")
-    own = (unit.operation_id, unit.epoch, unit.attempt_id, unit.intent_digest)
-    return (*own, unit.incarnation, *floor)
-
-
-def _session_name(operation_id: str, attempt_id: str) -> str:
-    """The application name that proves whose session it is; at most 63 bytes."""
-    return f"dpone/{operation_id.removeprefix('sha256:')[:16]}/{attempt_id}"
-
-
-def _commit_failed(error: psycopg.Error) -> Rejected | Unknown:
-    """Only an ERROR of a listed kind proves a rollback; a lost session proves nothing."""
-    state = error.sqlstate or ""
-    fatal = error.diag.severity_nonlocalized not in (None, "ERROR")
-    definite = state in DEFINITE or (state[:2] in DEFINITE_CLASSES and state != "40003")
-    if state and definite and not fatal:
-        return Rejected(cause_of(error), transient=state in TRANSIENT, error=error)
-    return Unknown(cause_of(error))
-
-
-def _is_held(error: psycopg.Error) -> bool:
-    """Whether the server lives and somebody holds what was asked for."""
-    return error.sqlstate in ("55P03", "57014", "40P01")
+        return incarnation, Expired(lowest or "") if below else None, fence_of(operation_id, row)

@@ -48,6 +48,7 @@ class Wire:
         self.answer_wait_s = answer_wait_s
         self._connection: psycopg.Connection[Any] | None = None
         self._planned: set[str] = set()
+        self._wanted: set[str] = set()
         self._pooled = False
 
     @property
@@ -112,6 +113,8 @@ class Wire:
         if sql in self._planned:
             return True
         if pgconn.transaction_status != pq.TransactionStatus.IDLE:
+            # A refusal would break the transaction; it is planned before the next one.
+            self._wanted.add(sql)
             return False
         try:
             pgconn.send_prepare(_name(sql), sql.encode())
@@ -125,6 +128,11 @@ class Wire:
             return False
         self._planned.add(sql)
         return True
+
+    def prepare_wanted(self) -> None:
+        """Plan what was last asked for inside a transaction; called between transactions."""
+        while self._wanted and not self._pooled:
+            self.prepare(self._wanted.pop())
 
     def script(self, sql: str, *, wait_s: float | None = None) -> str:
         """Run statements without parameters in one message; return the last command tag."""
@@ -143,6 +151,10 @@ class Wire:
             self._connection = None
 
     close = abandon
+
+    def is_open(self) -> bool:
+        """Whether there is a connection that is not known to be broken."""
+        return self._connection is not None and not self._connection.closed
 
     def in_transaction(self) -> bool:
         """Whether the server says that a transaction is open and sound."""
@@ -166,23 +178,20 @@ class Wire:
     def _results(self, pgconn: pq.abc.PGconn, wait_s: float) -> list[pq.abc.PGresult]:
         until = time.monotonic() + wait_s
         results: list[pq.abc.PGresult] = []
-        while True:
-            while pgconn.is_busy():
-                left = until - time.monotonic()
-                try:
-                    # A large statement goes out in pieces: nobody answers what is not sent.
-                    unsent = [pgconn.socket] if pgconn.flush() else []
-                    ready = left > 0 and select.select([pgconn.socket], unsent, [], left)
-                    if not ready or not (ready[0] or ready[1]):
-                        self._lost(None)
-                    if ready[0]:
-                        pgconn.consume_input()
-                except psycopg.Error as error:
-                    self._lost(error)
-            result = pgconn.get_result()
-            if result is None:
-                return results
-            results.append(result)
+        try:
+            while True:
+                while pgconn.is_busy():
+                    _exchange(pgconn, until)
+                result = pgconn.get_result()
+                if result is None:
+                    return results
+                results.append(result)
+        except (psycopg.Error, OSError, ValueError) as error:
+            self._lost(error)
+        except BaseException:
+            # Whoever is interrupted here leaves a statement without its answer.
+            self.abandon()
+            raise
 
     def _last(self, results: list[pq.abc.PGresult]) -> pq.abc.PGresult:
         for result in results:
@@ -200,6 +209,28 @@ class Wire:
     def _lost(self, error: Exception | None) -> NoReturn:
         self.abandon()
         raise AnswerLost("the server's answer was lost") from error
+
+
+def ready(socket: int, left_s: float, *, writing: bool = False) -> int:
+    """Wait until a socket can be read, or also written; the events of `poll`, 0 for none.
+
+    Not `select`, which takes no descriptor above 1023.
+    """
+    poll = select.poll()
+    poll.register(socket, select.POLLIN | (select.POLLOUT if writing else 0))
+    events = poll.poll(max(0.0, left_s) * 1000)
+    return events[0][1] if events else 0
+
+
+def _exchange(pgconn: pq.abc.PGconn, until: float) -> None:
+    """Send what is unsent and take in what has come. Raises `TimeoutError` after the wait."""
+    # A large statement goes out in pieces: nobody answers what is not sent.
+    unsent = bool(pgconn.flush())
+    events = ready(pgconn.socket, until - time.monotonic(), writing=unsent)
+    if not events:
+        raise TimeoutError("no answer")
+    if events & ~select.POLLOUT:
+        pgconn.consume_input()
 
 
 def _name(sql: str) -> bytes:

@@ -20,6 +20,7 @@ from dpone.adapters.sources.relation import FileRelation
 from dpone.contracts.columns import neutral, quoted, spelled
 from dpone.contracts.errors_loading import PartitionsTooMany, SourceColumnMissing
 from dpone.contracts.identity import position_of
+from dpone.contracts.matching import hinted
 from dpone.contracts.route import Cut, RouteManifest
 from dpone.ports.source import Partition
 
@@ -134,7 +135,7 @@ class FileSource:
         for file in found:
             names = header_of(file, self._spec).names
             if column not in names:
-                raise SourceColumnMissing(column=column)
+                raise hinted(SourceColumnMissing(column=column), names)
             tables.setdefault(names, []).append(file.path)
         return " UNION ALL ".join(
             selection + scan.csv_table(paths, names, types, self._spec, named=True)
@@ -159,7 +160,7 @@ class FileSource:
             table = scan.other_table(paths, {}, self._spec.kind)
         types = self._engine.described(f"SELECT * FROM {table}")
         if column not in types:
-            raise SourceColumnMissing(column=column)
+            raise hinted(SourceColumnMissing(column=column), tuple(types))
         return neutral(types[column], column)
 
 

@@ -14,6 +14,7 @@ from dpone.contracts.errors_loading import (
     SourceUnreadable,
     SourceValue,
 )
+from dpone.ports.interrupts import stop_if_interrupted
 
 _LINE = re.compile(r"CSV Error on Line: (\d+)")
 _COLUMN = re.compile(r'converting column "(.*?)"\.')
@@ -24,9 +25,13 @@ _ENGINE_TYPE = re.compile(r"""to ['"]?([A-Z][A-Z0-9_(), ]*)|type ([A-Z][A-Z0-9_(
 
 
 def refusal_of(error: Exception, kind: str) -> Exception:
-    """The typed error for an engine's error, or the error itself when it is not the source's."""
+    """The typed error for an engine's error, or the error itself when it is not the source's.
+
+    Raises `KeyboardInterrupt` when the engine was interrupted by a person.
+    """
     if isinstance(error, DponeError):
         return error
+    stop_if_interrupted(error)
     text = str(error)
     if "CSV Error" in text:
         return _csv(text)

@@ -60,6 +60,11 @@ def is_read_only(error: sqlite3.Error) -> bool:
     return _primary(error) in (sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM)
 
 
+def is_forbidden(error: sqlite3.Error, path: Path) -> bool:
+    """Whether the file could not be opened because this user may not."""
+    return _primary(error) == sqlite3.SQLITE_CANTOPEN and not os.access(path, os.R_OK | os.W_OK)
+
+
 def is_not_a_database(error: sqlite3.Error) -> bool:
     """Whether the file's bytes are not a usable database."""
     return _primary(error) in (sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT)

@@ -38,6 +38,7 @@ from dpone.contracts.journal import (
     entry_of,
     history_row_of,
 )
+from dpone.ports.places import present
 
 PROTOCOL = 1
 PAGE_MAX = 1000
@@ -217,11 +218,14 @@ class SqliteJournal:
 
     def _open(self, *, writing: bool) -> sqlite3.Connection | None:
         if self._connection is None:
-            if not writing and not self.path.exists():
-                return None
-            self._check_filesystem()
             try:
+                if not writing and not present(self.path):
+                    return None
+                self._check_filesystem()
                 create(self.path)
+            except PermissionError as error:
+                # No later run of this user would fare better.
+                raise JournalInvalid(cause=(error.strerror or "error").lower()) from error
             except OSError as error:
                 raise JournalUnavailable(cause=error.strerror or "error", known=_NOTHING) from error
             connection = connect(self.path, lock_wait_s=self.lock_wait_s)

@@ -13,20 +13,24 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from dpone.adapters.sqlite.connection import (
     LOCK_WAIT_S,
-    NOW_MS,
     cause_of,
     connect,
     create,
     is_busy,
+    is_forbidden,
     is_not_a_database,
     is_read_only,
 )
+from dpone.adapters.sqlite.rows import below as _below
+from dpone.adapters.sqlite.rows import fence_row as _row
+from dpone.adapters.sqlite.rows import finish_row as _finish
+from dpone.adapters.sqlite.rows import has_fence as _has_fence
+from dpone.adapters.sqlite.rows import write_row as _write
 from dpone.adapters.sqlite.transaction import SqliteTransaction, forbidding
-from dpone.contracts.codec import encode
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors_fencing import (
     ProtocolTooOld,
@@ -55,15 +59,16 @@ from dpone.contracts.fence import (
     Unknown,
 )
 from dpone.contracts.fence_rules import (
+    BROKEN,
     CLAIMED,
-    FenceRow,
     Write,
     claim,
     receipt_of,
-    row_of,
     seal,
     verdict_of,
 )
+from dpone.ports.interrupts import stop_if_interrupted
+from dpone.ports.places import present
 from dpone.ports.probe import Probe, quiet
 from dpone.ports.target import Also, Change
 
@@ -105,7 +110,7 @@ class SqliteTarget:
 
     def ask(self, operation_id: str, floor: Floor | None) -> Answer:
         """What the fence shows."""
-        if not self.path.exists():
+        if not self._present():
             return Answer(Absent())
         try:
             connection = self._open()
@@ -158,7 +163,8 @@ class SqliteTarget:
     def _refuse(self, error: sqlite3.Error) -> None:
         """Raise what a person must mend; return for what may pass. No COMMIT was tried."""
         cause = cause_of(error)
-        if is_read_only(error) and "DBMOVED" not in cause:
+        locked_out = is_forbidden(error, self.path)
+        if locked_out or (is_read_only(error) and "DBMOVED" not in cause):
             raise TargetReadOnly(target=self.name, cause=cause) from error
         if is_not_a_database(error) or self.path.is_dir():
             raise TargetInvalid(target=self.name, cause=cause) from error
@@ -167,7 +173,7 @@ class SqliteTarget:
 
     def seal(self, unit: Unit) -> SealVerdict:
         """Contend for the file's write lock, then seal."""
-        if not self.path.exists():
+        if not self._present():
             return Foreign("no file")
         try:
             with self._unit() as connection:
@@ -185,10 +191,12 @@ class SqliteTarget:
 
     def commit(self, unit: Unit, change: Change, also: Also | None = None) -> CommitVerdict:
         """Claim, change, commit."""
-        if not self.path.exists():
+        entered = False
+        if not self._present():
             return Foreign("no file")
         try:
             with self._unit() as connection:
+                entered = True
                 if refused := self._refused(connection, unit):
                     return refused
                 decision = claim(_row(connection, unit.operation_id), unit)
@@ -198,23 +206,26 @@ class SqliteTarget:
                     _write(connection, unit, CLAIMED)
                 try:
                     receipt = self._change(connection, unit, change)
-                    _write(connection, unit, FenceKind.COMMITTED, receipt)
+                    if not _finish(connection, unit, receipt):
+                        return BROKEN
                     joined = also is None or also(connection, receipt)
                 except Exception as error:  # noqa: BLE001
                     # Whatever the change raised, the rollback below proves that nothing stays.
+                    stop_if_interrupted(error)
                     return _rejected(connection, error)
                 if not joined:
                     return Fenced(unit.epoch)
                 return self._commit(connection, receipt)
         except sqlite3.Error as error:
             if is_busy(error):
-                return Rejected(cause_of(error), transient=True, error=error)
+                # The file's write lock is taken first: without it nothing began.
+                return Rejected(cause_of(error), transient=True, error=error, held=not entered)
             self._refuse(error)
             return Unknown(cause_of(error))
 
     def _change(self, connection: sqlite3.Connection, unit: Unit, change: Change) -> Receipt:
-        with self.probe(Effect.FENCING_CHANGE), forbidding(connection):
-            result = change(SqliteTransaction(connection))
+        with self.probe(Effect.FENCING_CHANGE), forbidding(connection) as denied:
+            result = change(SqliteTransaction(connection, denied))
         if not connection.in_transaction:
             raise TransactionControl(statement="ROLLBACK")
         return receipt_of(unit, result)
@@ -228,10 +239,13 @@ class SqliteTarget:
                     connection.execute("COMMIT")
                     break
                 except sqlite3.Error as error:
+                    stop_if_interrupted(error)
                     if not is_busy(error) or not connection.in_transaction:
                         return Unknown(cause_of(error))
                     if time.monotonic() > until:
                         return _rejected(connection, error, transient=True)
+                except Exception as error:  # noqa: BLE001
+                    return Unknown(str(error) or type(error).__name__)
         return Committed(receipt)
 
     def end_sessions(self, operation_id: str, attempt_ids: Iterable[str]) -> int:
@@ -273,6 +287,13 @@ class SqliteTarget:
             self._connection = None
 
     # -- access --------------------------------------------------------------------------------
+
+    def _present(self) -> bool:
+        """Whether there is a file. Raises when we may not even look."""
+        try:
+            return present(self.path)
+        except OSError as error:
+            raise TargetReadOnly(target=self.name, cause=error.strerror or "error") from error
 
     def _open(self) -> sqlite3.Connection:
         """The connection, opened anew when the name now means another file."""
@@ -339,48 +360,3 @@ def _rejected(
         return Unknown(cause_of(failed))
     cause = cause_of(error) if isinstance(error, sqlite3.Error) else str(error)
     return Rejected(cause or type(error).__name__, transient=transient, error=error)
-
-
-def _has_fence(connection: sqlite3.Connection) -> bool:
-    return bool(
-        connection.execute(
-            "SELECT count(*) FROM sqlite_schema WHERE name = 'dpone_fence'"
-        ).fetchone()[0]
-    )
-
-
-def _below(connection: sqlite3.Connection, floor: Floor | None) -> Expired | None:
-    if floor is None:
-        return None
-    row = connection.execute(
-        "SELECT value FROM dpone_fence_meta WHERE key = ?", (f"floor:{floor.scope}",)
-    ).fetchone()
-    return Expired(row[0]) if row is not None and floor.position < row[0] else None
-
-
-def _row(connection: sqlite3.Connection, operation_id: str) -> FenceRow | None:
-    row = connection.execute(
-        "SELECT kind, epoch, attempt_id, intent_digest, result FROM dpone_fence"
-        " WHERE operation_id = ?",
-        (operation_id,),
-    ).fetchone()
-    return None if row is None else row_of(operation_id, *row)
-
-
-def _write(
-    connection: sqlite3.Connection, unit: Unit, kind: str, receipt: Receipt | None = None
-) -> Any:
-    connection.execute(
-        "INSERT INTO dpone_fence VALUES (?, ?, ?, ?, ?, ?, " + NOW_MS + ") ON CONFLICT"
-        " (operation_id) DO UPDATE SET kind = excluded.kind, epoch = excluded.epoch,"
-        " attempt_id = excluded.attempt_id, intent_digest = excluded.intent_digest,"
-        " result = excluded.result, at_ms = excluded.at_ms",
-        (
-            unit.operation_id,
-            kind,
-            unit.epoch,
-            unit.attempt_id,
-            unit.intent_digest,
-            encode(receipt.result) if receipt else "",
-        ),
-    )
