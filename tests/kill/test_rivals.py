@@ -99,8 +99,8 @@ def test_a_holder_paused_in_a_file_lets_nobody_conclude(
     bout = paused(zygote, world, "append", point, killed=killed)
     assert (bout.faults, bout.how) == ((), "4 DPONE_TARGET_COMMIT_UNKNOWN")
     if not killed:
-        # Its unit held the file, so it may commit; only the journal is no longer its own.
-        assert bout.loser == LOST
+        # Its unit held the file, so it commits, and says so; only the journal is not its own.
+        assert bout.loser == "DPONE_TARGET_COMMIT_UNFINISHED"
 
 
 @pytest.mark.parametrize("world", ["sqlite"], indirect=True)
