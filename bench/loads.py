@@ -47,6 +47,7 @@ _TABLE = "(" + ", ".join(f"{name} {kind}" for name, kind in _COLUMNS.items()) + 
 _DUCKDB = """
 import sys, duckdb
 c = duckdb.connect(sys.argv[1])
+c.execute("SET enable_progress_bar = false")
 c.execute("CREATE TABLE rows_in {table}")
 c.execute("INSERT INTO rows_in SELECT * FROM {reader}('" + sys.argv[2] + "')")
 c.close()
@@ -104,6 +105,7 @@ _MAKE = """
 import sys, duckdb
 flights, folder, types, copies = sys.argv[1], sys.argv[2], sys.argv[3], eval(sys.argv[4])
 connection = duckdb.connect()
+connection.execute("SET enable_progress_bar = false")
 connection.execute(
     f"CREATE TABLE flights AS SELECT * FROM read_csv('{flights}', nullstr='NA',"
     f" columns={types}, auto_detect=false, header=true)"
