@@ -14,6 +14,7 @@ def test_too_little_memory_is_mended_by_the_next_attempt(
 ) -> None:
     monkeypatch.setattr(loader, "_FLOOR_MB", 1)
     monkeypatch.setattr(loader, "_THREAD_MB", 1)
+    monkeypatch.setattr(loader, "_CSV_BUFFER_MB", 6)
     rows = "".join(f"{number},{'x' * 400},2024-01-01,1\n" for number in range(60_000))
     project.write("items.csv", "id,grp,day,amount\n" + rows)
     project.route(target=TARGETS["duckdb"])

@@ -24,11 +24,13 @@ class Claim(NamedTuple):
 
 
 def has_fence(connection: duckdb.DuckDBPyConnection) -> bool:
-    """Whether the file has the fence's table."""
-    rows = connection.execute(
-        "SELECT count(*) FROM duckdb_tables() WHERE table_name = 'dpone_fence' AND NOT temporary"
-    ).fetchone()
-    return bool(rows and rows[0])
+    """Whether the file has the fence's table. Where not, an open transaction is over."""
+    try:
+        # The engine's list of tables says so too, but takes ten times as long.
+        connection.execute("SELECT 1 FROM dpone_fence LIMIT 0")
+    except duckdb.CatalogException:
+        return False
+    return True
 
 
 def below(connection: duckdb.DuckDBPyConnection, floor: Floor | None) -> Expired | None:

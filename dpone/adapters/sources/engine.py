@@ -10,7 +10,7 @@ import os
 import threading
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import gettempdir
 from typing import TYPE_CHECKING, Any
@@ -52,6 +52,11 @@ class Engine:
             )
             _prepare(self._connection)
         return self._connection
+
+    def ready(self) -> None:
+        """Open the connection in a moment that has nothing else to do."""
+        with suppress(ExtraMissing):  # whoever needs the connection is told
+            self.connection  # noqa: B018
 
     def all(self, sql: str) -> list[tuple[Any, ...]]:
         """A small result as a list."""

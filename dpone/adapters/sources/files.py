@@ -48,6 +48,10 @@ class Files:
         self.start()
         return [self._digest(file)[0] for file in self.found if file.name in names]
 
+    def digesting(self) -> bool:
+        """Whether somebody who asks for a digest may have to wait."""
+        return not all(piece.done() for pieces in self._pieces.values() for piece in pieces)
+
     def _digest(self, file: Found) -> tuple[SourceFile, Seen]:
         known = self._digests.get(file.name)
         if known is None:

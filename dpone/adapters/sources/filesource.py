@@ -73,6 +73,8 @@ class FileSource:
 
     def fingerprint(self, partition: Partition) -> Any:
         """Digest and size of every file that can reach the part."""
+        if not self._csv and self._opened().digesting():
+            self._engine.ready()
         return {
             "files": [
                 {
