@@ -1,0 +1,1 @@
+"""Tests of authoring: files that people also edit."""
