@@ -1,6 +1,7 @@
 """Changes that are safe to retry, and can prove it.
 
 `commit` makes a target hold a change once, however often an orchestrator kills and retries it.
+`replace_file_if_digest` changes a file that people also edit without losing a byte of theirs.
 """
 
 from __future__ import annotations
@@ -10,6 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from dpone.api import acommit, commit, open_journal, open_target, reconcile
+    from dpone.api_authoring import (
+        recover_file_transaction,
+        remove_file_if_owned,
+        replace_file_if_digest,
+    )
+    from dpone.contracts.authoring import OwnedFile
     from dpone.contracts.errors import DponeError
     from dpone.contracts.identity import Operation
     from dpone.contracts.outcome import How, Outcome
@@ -26,6 +33,10 @@ _HOMES = {
     "How": "dpone.contracts.outcome",
     "Outcome": "dpone.contracts.outcome",
     "Obligation": "dpone.fencing.obligations",
+    "OwnedFile": "dpone.contracts.authoring",
+    "recover_file_transaction": "dpone.api_authoring",
+    "remove_file_if_owned": "dpone.api_authoring",
+    "replace_file_if_digest": "dpone.api_authoring",
 }
 
 __all__ = [
@@ -34,11 +45,15 @@ __all__ = [
     "Obligation",
     "Operation",
     "Outcome",
+    "OwnedFile",
     "acommit",
     "commit",
     "open_journal",
     "open_target",
     "reconcile",
+    "recover_file_transaction",
+    "remove_file_if_owned",
+    "replace_file_if_digest",
 ]
 
 

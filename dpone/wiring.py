@@ -11,10 +11,10 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 from weakref import WeakKeyDictionary
 
-from dpone.adapters.posix import files
+from dpone.adapters.posix import identity
 from dpone.adapters.posix.liveness import ProcLiveness
 from dpone.adapters.projectfile.reading import Project, project_of
 from dpone.contracts.errors import ExtraMissing
@@ -26,6 +26,7 @@ from dpone.fencing.guard import GuardedCommitter
 from dpone.fencing.heartbeat import HEARTBEAT_S, Heartbeat
 from dpone.loading.checkpoints import checkpoint_due
 from dpone.loading.manifest import manifest_of
+from dpone.loading.pipeline import Found, is_pipeline, route_in
 from dpone.loading.run import Obliged, nothing_due
 from dpone.ports.checkpoint import Checkpoints
 from dpone.ports.guarded import GuardedTarget
@@ -34,6 +35,9 @@ from dpone.ports.loader import Loader
 from dpone.ports.probe import Probe, quiet
 from dpone.ports.source import Source
 from dpone.ports.target import Target
+
+if TYPE_CHECKING:
+    from dpone.authoring.desk import Desk
 
 OpenProject = Project
 _HEARTS: WeakKeyDictionary[Journal, dict[tuple[float, float], Heartbeat]] = WeakKeyDictionary()
@@ -71,12 +75,14 @@ def open_target(
     if kind == "sqlite":
         from dpone.adapters.sqlite.target import SqliteTarget
 
-        target = SqliteTarget(_path(value, root), identity=files.identity, probe=probe, **options)
+        target = SqliteTarget(
+            _path(value, root), identity=identity.identity, probe=probe, **options
+        )
         return target
     if kind == "duckdb":
         module = adapter("duckdb", "target")
         target = module.DuckdbTarget(
-            _path(value, root), identity=files.identity, probe=probe, **options
+            _path(value, root), identity=identity.identity, probe=probe, **options
         )
         return target
     if kind == "postgres":
@@ -143,8 +149,8 @@ def adapter(package: str, module: str) -> Any:
 
 def filesystem_of(path: Path) -> tuple[str, bool]:
     """The type of the file system under `path`, and whether it is a network one."""
-    kind = files.filesystem(path)
-    return kind, files.is_network(kind)
+    kind = identity.filesystem(path)
+    return kind, identity.is_network(kind)
 
 
 def _split(spec: str) -> tuple[str, str]:
@@ -157,6 +163,26 @@ def _split(spec: str) -> tuple[str, str]:
 def _path(value: str, root: Path | None) -> Path:
     path = Path(value)
     return path if path.is_absolute() else (root or Path.cwd()) / path
+
+
+# -- authoring -------------------------------------------------------------------------------------
+
+
+def authoring_desk(root: Path, *, probe: Probe = quiet, accept_unproven: bool = False) -> Desk:
+    """The authoring commands for the project in a folder."""
+    from dpone.adapters.posix.files import PosixFiles
+    from dpone.adapters.yamlfile.documents import YamlDocuments
+    from dpone.authoring.desk import Desk
+
+    return Desk(PosixFiles(root), YamlDocuments(), probe=probe, accept_unproven=accept_unproven)
+
+
+def project_root(start: Path) -> Path:
+    """The folder of the project file around `start`, or `start` itself without one."""
+    folder = start.absolute()
+    return next(
+        (root for root in (folder, *folder.parents) if (root / "dpone.toml").is_file()), folder
+    )
 
 
 # -- routes ----------------------------------------------------------------------------------------
@@ -173,12 +199,21 @@ class Route(NamedTuple):
     project: Project
 
 
-def read_route(path: Path, environ: Mapping[str, str] | None = None) -> Route:
-    """Read and check a manifest and its project file. Raises a `ManifestError`."""
+def read_route(path: Path, environ: Mapping[str, str] | None = None, *, process: str = "") -> Route:
+    """Read and check a manifest and its project file. Raises a `ManifestError`.
+
+    Of a pipeline with several processes, `process` names the route.
+    """
     from dpone.adapters.yamlfile.reading import read
 
-    document = read(path)
-    manifest = manifest_of(document.value, document.lines, path.name)
+    found = Found(*read(path), path.name)
+    if is_pipeline(found.value):
+
+        def sibling(name: str) -> Found:
+            return Found(*read(path.with_name(name)), name)
+
+        found = route_in(found, sibling, process)
+    manifest = manifest_of(found.value, found.lines, found.name)
     project = project_of(path, os.environ if environ is None else environ)
     return Route(path.name, manifest, project)
 

@@ -15,6 +15,8 @@ from pathlib import Path
 import dpone.contracts
 from dpone.contracts.effects import ABOUT, Effect
 from dpone.contracts.errors import DponeError
+from dpone.contracts.recovery_rules import Action, Side, Target, decide, decide_earlier
+from dpone.contracts.transaction import Phase
 from dpone.contracts.transitions import TRANSITIONS
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,6 +64,36 @@ def errors_page() -> str:
     return "\n".join(lines)
 
 
+def authoring_page() -> str:
+    lines = [
+        "# Recovery of files",
+        "",
+        "What recovery does next, by the journal's phase, by what the side name shows, and by what",
+        "the authoritative name shows. `earlier` and `ours` mean inode and digest; `opaque` is a",
+        "link, something that is no regular file, too large, or unreadable. The run that made the",
+        "exchange itself, and `dpone authoring recover --keep`, treat `opaque` as `other`. Rows",
+        "that differ in the target only are put together.",
+        "",
+        "| phase | side | target | next |",
+        "|---|---|---|---|",
+    ]
+    for phase in Phase:
+        for side in Side:
+            by_action: dict[Action, list[str]] = {}
+            for target in Target:
+                by_action.setdefault(decide(phase, side, target), []).append(target.value)
+            for action, targets in by_action.items():
+                shown = "any" if len(targets) == len(Target) else ", ".join(targets)
+                lines.append(f"| {phase.name.lower()} | {side.value} | {shown} | {action.value} |")
+    lines += ["", "## Journals of version 1", "", "| side | target | next |", "|---|---|---|"]
+    names = {"absent": None, "unreadable": "", "expected": "E", "desired": "D", "other": "O"}
+    for side_name, side_digest in names.items():
+        for target_name, target_digest in names.items():
+            earlier = decide_earlier(side_digest, target_digest, "E", "D").value
+            lines.append(f"| {side_name} | {target_name} | {earlier} |")
+    return "\n".join(lines) + "\n"
+
+
 def effects_page() -> str:
     lines = [
         "# Effects and crash points",
@@ -100,6 +132,7 @@ def exits_page() -> str:
 
 
 PAGE_OF = {
+    "authoring.md": authoring_page,
     "errors.md": errors_page,
     "effects.md": effects_page,
     "states.md": transitions_page,
@@ -121,7 +154,7 @@ def main() -> int:
     if "--check" in sys.argv:
         found = stale()
         for name in found:
-            print(f"docs/reference/{name} is stale; run: make docs")
+            print(f"docs/reference/{name} is stale; run: python tools/reference.py")
         return 1 if found else 0
     PAGES.mkdir(parents=True, exist_ok=True)
     for name, render in PAGE_OF.items():

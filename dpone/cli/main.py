@@ -23,9 +23,15 @@ from dpone.cli.session import Format, Session
 if TYPE_CHECKING:
     from dpone.ports.probe import Probe
 
+_HIDDEN = ("workload", "migrate")
 _COMMANDS = {
     "run": ("dpone.cli.run", "Load a route; a retry loads nothing twice."),
     "route": ("dpone.cli.route", "Check a route and explain its operations."),
+    "init": ("dpone.cli.init", "Write a project, a domain, a workload or a DAG; plan first."),
+    "catalog": ("dpone.cli.catalog", "Change who owns a workload and which DAG runs it."),
+    "authoring": ("dpone.cli.authoring", "Migrate authoring forms; recover interrupted changes."),
+    "workload": ("dpone.cli.alias_workload", "An older name of dpone init workload."),
+    "migrate": ("dpone.cli.alias_migrate", "An older name of dpone authoring migrate."),
     "journal": ("dpone.cli.journal", "Look at operations and recover them."),
     "schema": ("dpone.cli.schema", "Print the JSON Schema of a public contract."),
 }
@@ -36,7 +42,11 @@ class _LazyGroup(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands that exist."""
-        return [name for name, (module, _) in _COMMANDS.items() if _exists(module)]
+        return [
+            name
+            for name, (module, _) in _COMMANDS.items()
+            if name not in _HIDDEN and _exists(module)
+        ]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """Import a command by its name."""

@@ -27,7 +27,12 @@ _MEANS = {
 }
 
 
-def route_at(path: Path) -> Route:
+ProcessOption = Annotated[
+    str, typer.Option("--process", help="The route of a pipeline that has several.")
+]
+
+
+def route_at(path: Path, process: str = "") -> Route:
     """The route of a manifest; a folder is told by its name."""
     from dpone import wiring
 
@@ -36,7 +41,7 @@ def route_at(path: Path) -> Route:
 
         reason = "it is a folder; name the file in it, such as route.yaml"
         raise ManifestUnreadable(name=path.resolve().name or "/", reason=reason)
-    return wiring.read_route(path)
+    return wiring.read_route(path, process=process)
 
 
 def _protection(route: Route) -> Protection:
@@ -63,7 +68,10 @@ def _unread(route: Route) -> str:
 
 @app.command()
 def validate(
-    context: typer.Context, manifest: ManifestArgument, chosen: FormatOption = Format.TEXT
+    context: typer.Context,
+    manifest: ManifestArgument,
+    process: ProcessOption = "",
+    chosen: FormatOption = Format.TEXT,
 ) -> None:
     """Check a manifest, its project file and its connections; read no data."""
     session = session_of(context, chosen)
@@ -72,7 +80,7 @@ def validate(
     from dpone import wiring
     from dpone.contracts.run_report import RouteCheck
 
-    route = route_at(manifest)
+    route = route_at(manifest, process)
     protection = _protection(route)
     with closing(wiring.route_source(route)), closing(wiring.route_journal(route)):
         pass
@@ -96,7 +104,10 @@ def validate(
 
 @app.command()
 def explain(
-    context: typer.Context, manifest: ManifestArgument, chosen: FormatOption = Format.TEXT
+    context: typer.Context,
+    manifest: ManifestArgument,
+    process: ProcessOption = "",
+    chosen: FormatOption = Format.TEXT,
 ) -> None:
     """List the operations of a route, their ids, and the protection they get."""
     session = session_of(context, chosen)
@@ -106,7 +117,7 @@ def explain(
     from dpone.contracts.run_report import ExplainedOperation, RouteExplanation
     from dpone.loading.operations import operations_of
 
-    route = route_at(manifest)
+    route = route_at(manifest, process)
     protection = _protection(route)
     environment = route.project.environment
     with closing(wiring.route_source(route)) as source:

@@ -60,6 +60,9 @@ def run(
     plan: Annotated[
         bool, typer.Option("--plan", help="Say what would happen; write nothing.")
     ] = False,
+    process: Annotated[
+        str, typer.Option("--process", help="The route of a pipeline that has several.")
+    ] = "",
     take_over: Annotated[
         bool,
         typer.Option("--take-over", help="Do not wait for the lease of an attempt that is gone."),
@@ -69,17 +72,19 @@ def run(
     """Load every part of a route once; a retry loads nothing twice."""
     session = session_of(context, chosen)
     from dpone.cli.interrupt import interrupts
+    from dpone.cli.route import route_at
     from dpone.loading.operations import Wanted
 
     wanted = Wanted(revision=revision, labels=tuple(partition or ()), again=again)
     with interrupts() as signals, signals.told():
-        code = _run(session, manifest, wanted, signals, plan=plan, take_over=take_over)
+        route = route_at(manifest, process)
+        code = _run(session, route, wanted, signals, plan=plan, take_over=take_over)
     raise typer.Exit(code)
 
 
 def _run(
     session: Session,
-    path: Path,
+    route: Route,
     wanted: Wanted,
     signals: Interrupts,
     *,
@@ -89,11 +94,9 @@ def _run(
     from contextlib import ExitStack, closing
 
     from dpone import wiring
-    from dpone.cli.route import route_at
     from dpone.loading.again import check_named
     from dpone.loading.operations import followed, operations_of
 
-    route = route_at(path)
     check_named(route.manifest, wanted, route.name)
     environment = route.project.environment
     with ExitStack() as held:

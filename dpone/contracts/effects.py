@@ -47,10 +47,33 @@ class Effect(StrEnum):
     GUARD_ARM = "guard.arm"
     GUARD_MUTATE = "guard.mutate"
     GUARD_CLOSE = "guard.close"
+    AUTHORING_RECORD = "authoring.record"
+    AUTHORING_REHEARSE = "authoring.rehearse"
+    AUTHORING_STAGE = "authoring.stage"
+    AUTHORING_PREPARE = "authoring.prepare"
+    AUTHORING_SIDE = "authoring.side"
+    AUTHORING_EXCHANGE = "authoring.exchange"
+    AUTHORING_COMMIT = "authoring.commit"
+    AUTHORING_ROLL_BACK = "authoring.roll_back"
+    AUTHORING_EXCHANGE_BACK = "authoring.exchange_back"
+    AUTHORING_KEEP = "authoring.keep"
+    AUTHORING_SET_ASIDE = "authoring.set_aside"
+    AUTHORING_DISCARD = "authoring.discard"
+    AUTHORING_RESCUE = "authoring.rescue"
+    AUTHORING_CLOSE = "authoring.close"
+    AUTHORING_SYNC = "authoring.sync"
+    AUTHORING_QUARANTINE = "authoring.quarantine"
+    AUTHORING_PUT_BACK = "authoring.put_back"
+    AUTHORING_RECEIPT = "authoring.receipt"
+    AUTHORING_FOLDER = "authoring.folder"
+    AUTHORING_PUBLISH = "authoring.publish"
+    AUTHORING_WITHDRAW = "authoring.withdraw"
+    AUTHORING_SETTLE = "authoring.settle"
 
 
 _ADR = "ADR 0022, proposed decision "
 _GUARD = "ADR 0022, implemented interim mitigation"
+_AUTHORING = "ADR 0023, "
 
 ABOUT: dict[Effect, About] = {
     Effect.FENCING_FENCE: About(
@@ -165,5 +188,120 @@ ABOUT: dict[Effect, About] = {
         "guard",
         _GUARD,
         "Before: the guard is armed and blocks. After: it says committed, failed or unknown.",
+    ),
+    Effect.AUTHORING_RECORD: About(
+        "authoring",
+        _AUTHORING + "step 5",
+        "Before: nobody knows of the change. After: the journal names every file that the "
+        "change may leave; its sync follows.",
+    ),
+    Effect.AUTHORING_REHEARSE: About(
+        "authoring",
+        _AUTHORING + "assumptions",
+        "Before: the exchange is untried here. After: two scratch files may be left, "
+        "which recovery clears under the journal's lock.",
+    ),
+    Effect.AUTHORING_STAGE: About(
+        "authoring",
+        _AUTHORING + "step 5",
+        "Before: no side file. After: one whose name the journal knows; recovery removes it.",
+    ),
+    Effect.AUTHORING_PREPARE: About(
+        "authoring",
+        _AUTHORING + "step 5",
+        "Before: the side file may be incomplete. After: it is complete, and so is the journal.",
+    ),
+    Effect.AUTHORING_SIDE: About(
+        "authoring",
+        _AUTHORING + "step 5",
+        "Before: the new bytes have no name. After: they have the side name; recovery "
+        "removes them.",
+    ),
+    Effect.AUTHORING_EXCHANGE: About(
+        "authoring",
+        _AUTHORING + "step 6",
+        "Before: the authoritative name shows the earlier bytes. After: it shows the "
+        "desired ones, and the earlier ones have the side name.",
+        linearizes=True,
+    ),
+    Effect.AUTHORING_COMMIT: About(
+        "authoring",
+        _AUTHORING + "step 8",
+        "Before: what is there decides. After: the change is in force for ever.",
+    ),
+    Effect.AUTHORING_ROLL_BACK: About(
+        "authoring",
+        _AUTHORING + "step 9",
+        "Before: the source is known to have changed by this run only. After: by the journal too.",
+    ),
+    Effect.AUTHORING_EXCHANGE_BACK: About(
+        "authoring",
+        _AUTHORING + "step 9",
+        "Before: the writer's bytes have the side name. After: they have their own again.",
+    ),
+    Effect.AUTHORING_KEEP: About(
+        "authoring",
+        _AUTHORING + "step 9",
+        "Before: the side file has yet to be judged. After: it will get its recovery name.",
+    ),
+    Effect.AUTHORING_SET_ASIDE: About(
+        "authoring",
+        _AUTHORING + "step 9",
+        "Before: bytes that nobody may drop have the side name. After: the recovery name.",
+    ),
+    Effect.AUTHORING_DISCARD: About(
+        "authoring",
+        _AUTHORING + "step 8",
+        "Before: bytes that are not needed have a name. After: none.",
+    ),
+    Effect.AUTHORING_RESCUE: About(
+        "authoring",
+        _AUTHORING + "step 9",
+        "Before: bytes written late have no name. After: they have the recovery name.",
+    ),
+    Effect.AUTHORING_CLOSE: About(
+        "authoring",
+        _AUTHORING + "step 8",
+        "Before: a journal without anything to recover. After: no trace of the change.",
+    ),
+    Effect.AUTHORING_SYNC: About(
+        "authoring",
+        _AUTHORING + "step 8",
+        "Before: a power cut may undo the last change of a name. After: it cannot.",
+    ),
+    Effect.AUTHORING_QUARANTINE: About(
+        "authoring",
+        _AUTHORING + "created-file rollback",
+        "Before: the created file has its name. After: the name that the journal knows.",
+    ),
+    Effect.AUTHORING_PUT_BACK: About(
+        "authoring",
+        _AUTHORING + "created-file rollback",
+        "Before: somebody else's file is in quarantine. After: it has its own name again.",
+    ),
+    Effect.AUTHORING_RECEIPT: About(
+        "authoring",
+        _AUTHORING + "multi-file step 2",
+        "Before: nobody knows of the new files. After: whose they are outlives the process.",
+    ),
+    Effect.AUTHORING_FOLDER: About(
+        "authoring",
+        _AUTHORING + "multi-file step 2",
+        "Before: no folder. After: an empty one, which the receipt knows.",
+    ),
+    Effect.AUTHORING_PUBLISH: About(
+        "authoring",
+        _AUTHORING + "multi-file step 2",
+        "Before: a complete file without a name. After: it has it, and a receipt.",
+    ),
+    Effect.AUTHORING_WITHDRAW: About(
+        "authoring",
+        _AUTHORING + "multi-file step 6",
+        "Before: an empty folder of ours. After: none.",
+    ),
+    Effect.AUTHORING_SETTLE: About(
+        "authoring",
+        _AUTHORING + "multi-file step 4",
+        "Before: the receipt could undo the new files. After: they are the project's.",
     ),
 }

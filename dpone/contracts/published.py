@@ -6,6 +6,11 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "dpone.authoring-migration.v1": ("authoring_report", "MigrationReport"),
+    "dpone.authoring-publish.v1": ("publication", "Receipt"),
+    "dpone.authoring-recovery.v1": ("authoring_report", "RecoveryReport"),
+    "dpone.authoring-report.v1": ("authoring_report", "AuthoringReport"),
+    "dpone.confined-file-transaction": ("transaction", "Transaction"),
     "dpone.error.v1": ("run_report", "ErrorReport"),
     "dpone.outcome.v1": ("outcome", "Outcome"),
     "dpone.project.v1": ("project", "ProjectSpec"),

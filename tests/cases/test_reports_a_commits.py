@@ -10,7 +10,7 @@ import duckdb
 import psycopg
 import pytest
 
-from dpone.adapters.posix import files
+from dpone.adapters.posix import identity
 from dpone.adapters.sqlite.target import SqliteTarget
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_fencing import CommitBusy, CommitRejected, TransactionControl
@@ -97,7 +97,7 @@ def test_a11_a_commit_of_unknown_outcome_is_not_cleaned_up(
         with committer(args) as by:
             from pathlib import Path
 
-            target = Forgetful(Path(place), identity=files.identity)
+            target = Forgetful(Path(place), identity=identity.identity)
             target.raises = raises
             by.target = by.reconciler.target = target
             operation = operation_of(args)

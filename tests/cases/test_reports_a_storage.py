@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dpone import wiring
-from dpone.adapters.posix import files
+from dpone.adapters.posix import identity
 from dpone.adapters.sqlite.journal import SqliteJournal
 from dpone.contracts.errors_fencing import JournalNetworkFilesystem
 from faultinject import workloads, worlds
@@ -161,8 +161,8 @@ def test_a21_a_journal_on_a_network_filesystem_is_refused_before_its_first_use(
     )
 
     def looked(path: Path) -> tuple[str, bool]:
-        found = files.filesystem(path, mounts)
-        return found, files.is_network(found)
+        found = identity.filesystem(path, mounts)
+        return found, identity.is_network(found)
 
     journal = SqliteJournal(shared / "journal.db", filesystem=looked)
     target = wiring.open_target(f"sqlite:{tmp_path / 'target'}")

@@ -30,7 +30,7 @@ import dpone
 from dpone.contracts.errors import DponeError
 from certification.target import unit
 import dpone.adapters.duckdb.target, dpone.adapters.sqlite.journal, dpone.adapters.sqlite.target
-import dpone.adapters.posix.files
+import dpone.adapters.posix.identity
 with tempfile.TemporaryDirectory() as warm:
     dpone.open_journal("sqlite:" + warm + "/journal.db").renew("x", "y", 1)
 if os.geteuid() == 0:

@@ -1,71 +1,279 @@
-"""What a file is, beyond its name: inode and birth time, and the file system it lies on."""
+"""Project files on a POSIX system, every directory held by descriptor and no link followed.
+
+Promise: after `folder` a path's parts cannot be swapped under us; new bytes are complete and synced
+before they can have a name. Not promised: access by programs that go round the kernel.
+"""
 
 from __future__ import annotations
 
-import ctypes
+import errno
 import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
-NETWORK_FILESYSTEMS = frozenset(
-    {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "afs", "ceph", "glusterfs", "lustre"}
-    | {"fuse.sshfs", "fuse.s3fs", "fuse.gcsfuse", "fuse.glusterfs", "virtiofs", "gfs2", "ocfs2"}
-)
-_AT_FDCWD = -100
-_STATX_BTIME = 0x800
-_STATX_SIZE = 256
+from dpone.adapters.posix import glance, swap
+from dpone.adapters.posix.attributes import carry_over
+from dpone.adapters.posix.held import PosixHeld, PosixRecord, sync, translated, write_all
+from dpone.contracts.authoring import Kind, Look
+from dpone.ports import files
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_TMPFILE = getattr(os, "O_TMPFILE", 0)
+_NO_NAMELESS = {errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS}
+_NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EXDEV}
+_LINKS = Path("/proc/self/fd")
+
+# What rehearsals showed, for this process: by mount, device and directory.
+_VERDICTS: dict[tuple[int, int, str], bool] = {}
 
 
-_statx = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
+class PosixFiles:
+    """The tree below one root directory."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    @contextmanager
+    def folder(self, path: str) -> Iterator[PosixFolder]:
+        """Open a directory part by part from the root."""
+        with translated(path):
+            descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for part in path.split("/") if path else []:
+                below = _open_part(descriptor, part)
+                os.close(descriptor)
+                descriptor = below
+            yield PosixFolder(descriptor, path)
+        finally:
+            os.close(descriptor)
 
 
-class _Statx(ctypes.Structure):
-    """The part of the kernel's statx answer that we read; padded to its full size."""
-
-    _fields_ = (
-        ("mask", ctypes.c_uint32),
-        ("head", ctypes.c_uint8 * 76),
-        ("btime_s", ctypes.c_int64),
-        ("btime_ns", ctypes.c_uint32),
-        ("rest", ctypes.c_uint8 * (_STATX_SIZE - 92)),
-    )
+def _open_part(descriptor: int, part: str) -> int:
+    if part in ("", ".", ".."):
+        raise files.NotAFolder(part)
+    with translated(part):
+        if glance.at_name(descriptor, part).kind is Kind.LINK:
+            raise files.LinkForbidden(part)
+        return os.open(part, _FOLDER, dir_fd=descriptor)
 
 
-def birth_ns(path: Path) -> int:
-    """Birth time in nanoseconds since the epoch; 0 where the file system has none."""
-    if _statx is None:
-        return 0
-    answer = _Statx()
-    code = _statx(_AT_FDCWD, os.fsencode(path), 0, _STATX_BTIME, ctypes.byref(answer))
-    if code != 0 or not answer.mask & _STATX_BTIME:
-        return 0
-    return int(answer.btime_s) * 1_000_000_000 + int(answer.btime_ns)
+class PosixFolder:
+    """One open directory."""
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self.descriptor = descriptor
+        self.path = path
+        try:
+            self.name_bytes_max = os.fpathconf(descriptor, "PC_NAME_MAX")
+        except OSError:
+            self.name_bytes_max = 255
+
+    # -- looking
+
+    def look(self, leaf: str) -> Look | None:
+        """What bears the name."""
+        try:
+            return glance.at_name(self.descriptor, leaf)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            with translated(leaf):
+                raise error
+
+    def names(self, limit: int) -> Iterator[str]:
+        """The names in the directory."""
+        with translated(self.path):
+            found = [entry.name for entry in os.scandir(self.descriptor)]
+        if len(found) > limit:
+            raise files.FileTooLarge(self.path)
+        yield from found
+
+    def hold(self, leaf: str) -> PosixHeld | None:
+        """Hold a file for reading."""
+        descriptor = self._open(leaf, _READ)
+        return None if descriptor is None else PosixHeld(descriptor, leaf)
+
+    def record(self, leaf: str) -> PosixRecord | None:
+        """Hold one of our records."""
+        flags = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+        descriptor = self._open(leaf, flags)
+        return None if descriptor is None else PosixRecord(descriptor, leaf)
+
+    def _open(self, leaf: str, flags: int) -> int | None:
+        look = self.look(leaf)
+        if look is None:
+            return None
+        if look.kind is Kind.LINK:
+            raise files.LinkForbidden(leaf)
+        if look.kind is not Kind.FILE:
+            raise files.NotRegular(leaf)
+        try:
+            descriptor = os.open(leaf, flags, dir_fd=self.descriptor)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            with translated(leaf):
+                raise error
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.close(descriptor)
+            raise files.NotRegular(leaf)
+        return descriptor
+
+    # -- new files
+
+    def stage(self, data: bytes, like: files.Held | None = None) -> PosixHeld:
+        """A complete, synced file without a name."""
+        descriptor = self._nameless(0o600 if like else 0o666)
+        try:
+            self._fill(descriptor, data, like, "")
+            # Our own descriptor for writing would pass for an editor's.
+            return PosixHeld(os.open(f"{_LINKS}/{descriptor}", os.O_RDONLY | os.O_CLOEXEC))
+        finally:
+            os.close(descriptor)
+
+    def create(self, leaf: str, data: bytes, like: files.Held | None = None) -> PosixHeld:
+        """A complete, synced file under a free name."""
+        descriptor = self._created(leaf, 0o600 if like else 0o666)
+        try:
+            self._fill(descriptor, data, like, leaf)
+            with translated(leaf):
+                return PosixHeld(os.open(leaf, _READ, dir_fd=self.descriptor), leaf)
+        finally:
+            os.close(descriptor)
+
+    def stage_record(self, data: bytes) -> PosixRecord:
+        """A locked record without a name."""
+        return self._locked(self._nameless(0o600), data, "")
+
+    def create_record(self, leaf: str, data: bytes) -> PosixRecord:
+        """A locked record under a free name."""
+        return self._locked(self._created(leaf, 0o600), data, leaf)
+
+    def _nameless(self, mode: int) -> int:
+        if not _TMPFILE or not _LINKS.is_dir():
+            raise files.NamelessUnsupported
+        try:
+            return os.open(".", _TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode, dir_fd=self.descriptor)
+        except OSError as error:
+            if error.errno in _NO_NAMELESS:
+                raise files.NamelessUnsupported from error
+            with translated(self.path):
+                raise error
+
+    def _created(self, leaf: str, mode: int) -> int:
+        flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+        with translated(leaf):
+            return os.open(leaf, flags, mode, dir_fd=self.descriptor)
+
+    def _fill(self, descriptor: int, data: bytes, like: files.Held | None, leaf: str) -> None:
+        with translated(leaf):
+            write_all(descriptor, data)
+        if like is not None:
+            carry_over(_descriptor_of(like), descriptor, leaf)
+        sync(descriptor, leaf)
+
+    def _locked(self, descriptor: int, data: bytes, leaf: str) -> PosixRecord:
+        record = PosixRecord(descriptor, leaf)
+        try:
+            if not record.lock():
+                raise files.NameTaken(leaf)
+            self._fill(descriptor, data, None, leaf)
+        except BaseException:
+            record.close()
+            raise
+        return record
+
+    # -- names
+
+    def link(self, staged: files.Held, leaf: str) -> None:
+        """Name a nameless file."""
+        with translated(leaf):
+            os.link(
+                f"{_LINKS}/{_descriptor_of(staged)}",
+                leaf,
+                dst_dir_fd=self.descriptor,
+                follow_symlinks=True,
+            )
+
+    def exchange(self, left: str, right: str) -> None:
+        """Swap two names."""
+        try:
+            swap.exchange(self.descriptor, left, right)
+        except OSError as error:
+            is_unknown = error.errno == errno.EPERM and not self.certified()
+            if error.errno in _NO_EXCHANGE or is_unknown:
+                raise files.ExchangeUnsupported(left) from error
+            with translated(left):
+                raise error
+
+    def move(self, leaf: str, free: str) -> None:
+        """Rename without overwriting."""
+        try:
+            swap.move(self.descriptor, leaf, free)
+        except OSError as error:
+            if error.errno in _NO_EXCHANGE:
+                raise files.ExchangeUnsupported(leaf) from error
+            with translated(leaf):
+                raise error
+
+    def unlink(self, leaf: str) -> None:
+        """Take a file's name."""
+        with translated(leaf):
+            os.unlink(leaf, dir_fd=self.descriptor)
+
+    def make_folder(self, leaf: str) -> None:
+        """Make a directory."""
+        with translated(leaf):
+            os.mkdir(leaf, dir_fd=self.descriptor)
+
+    def remove_folder(self, leaf: str) -> bool:
+        """Remove an empty directory."""
+        try:
+            os.rmdir(leaf, dir_fd=self.descriptor)
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
+                return False
+            with translated(leaf):
+                raise error
+        return True
+
+    def sync(self) -> None:
+        """Have the names durable."""
+        sync(self.descriptor, self.path)
+
+    # -- fitness
+
+    def fitness(self, leaf: str) -> str:
+        """Why a change here would fail for sure."""
+        here = glance.at_descriptor(self.descriptor)
+        shown = self.look(leaf)
+        if shown is not None and (shown.mount, shown.device) != (here.mount, here.device):
+            return files.NameBusy.reason
+        if not swap.SUPPORTED:
+            return files.ExchangeUnsupported.reason
+        if not os.access(".", os.W_OK | os.X_OK, dir_fd=self.descriptor, effective_ids=True):
+            return "folder_read_only"
+        me = os.geteuid()
+        is_sticky = bool(here.mode & stat.S_ISVTX)
+        is_foreign = shown is not None and me not in (0, here.owner, shown.owner)
+        return "sticky_folder" if is_sticky and is_foreign else ""
+
+    def certified(self) -> bool | None:
+        """What a rehearsal showed."""
+        return _VERDICTS.get(self._key())
+
+    def certify(self, verdict: bool) -> None:
+        """Remember it."""
+        _VERDICTS[self._key()] = verdict
+
+    def _key(self) -> tuple[int, int, str]:
+        look = glance.at_descriptor(self.descriptor)
+        return look.mount, look.device, look.identity
 
 
-def identity(path: Path) -> str:
-    """Inode and birth time as text, never the device number, which changes at a remount.
-
-    Raises `OSError` when the file is not there.
-    """
-    return f"{path.stat().st_ino}.{birth_ns(path)}"
-
-
-def filesystem(path: Path, mountinfo: Path = Path("/proc/self/mountinfo")) -> str:
-    """The type of the file system on which `path` (or its nearest parent) lies; '' if unknown."""
-    try:
-        lines = mountinfo.read_text("utf-8", "surrogateescape").splitlines()
-    except OSError:
-        return ""
-    target = os.path.realpath(path)
-    best, kind = "", ""
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        point = left.split(" ")[4].encode().decode("unicode_escape")
-        inside = target == point or target.startswith(point.rstrip("/") + "/")
-        if inside and len(point) >= len(best):
-            best, kind = point, right.split(" ")[0]
-    return kind
-
-
-def is_network(kind: str) -> bool:
-    """Whether locks on a file system of this type cannot be trusted by SQLite."""
-    return kind in NETWORK_FILESYSTEMS
+def _descriptor_of(held: files.Held) -> int:
+    assert isinstance(held, PosixHeld), "a file of another adapter"
+    return held.descriptor

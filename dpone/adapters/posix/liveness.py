@@ -7,7 +7,6 @@ free, reused, or a zombie. Elsewhere, or in doubt, it is False.
 from __future__ import annotations
 
 import os
-import socket
 from functools import cache
 from pathlib import Path
 
@@ -50,7 +49,7 @@ def _identify(proc: Path, pid: int) -> Owner | None:
     if ticks is None:
         return None
     return Owner(
-        host=socket.gethostname(),
+        host=os.uname().nodename,
         boot_id=boot,
         pid_namespace=namespace,
         pid=pid,

@@ -1,0 +1,180 @@
+"""A regular file held by descriptor: stable reads, the proof that nobody writes, and our records.
+
+Promise: `read` returns bytes that two reads agree on; `prove` answers PROVEN only where the kernel
+refuses a read lease to files that are open for writing (measured: ext4, xfs, btrfs, tmpfs).
+overlayfs grants it falsely, so it and everything else that was not measured answer UNKNOWN.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from dpone.adapters.posix import glance
+from dpone.contracts.authoring import Look, Proof
+from dpone.ports import files
+
+# From linux/magic.h: file systems on which the lease was measured to tell the truth.
+_HONEST = {0xEF53: "ext4", 0x58465342: "xfs", 0x9123683E: "btrfs", 0x01021994: "tmpfs"}
+_SET_LEASE, _GET_LEASE, _SET_SIGNAL = 1024, 1025, 10
+# Its default action is to do nothing, while that of SIGIO ends the process.
+_HARMLESS = getattr(signal, "SIGURG", 0)
+_STATFS_BYTES = 256
+_CHUNK_BYTES = 1024 * 1024
+
+_ERRORS: dict[int, type[files.FilesError]] = {
+    errno.ENOENT: files.NameMissing,
+    errno.EEXIST: files.NameTaken,
+    errno.ENOTEMPTY: files.NameTaken,
+    errno.ELOOP: files.LinkForbidden,
+    errno.ENOTDIR: files.NotAFolder,
+    errno.EISDIR: files.NotRegular,
+    errno.ENXIO: files.NotRegular,
+    errno.EACCES: files.AccessDenied,
+    errno.EPERM: files.AccessDenied,
+    errno.EROFS: files.AccessDenied,
+    errno.ENOSPC: files.StorageFull,
+    errno.EDQUOT: files.StorageFull,
+    errno.EBUSY: files.NameBusy,
+}
+
+
+@contextmanager
+def translated(leaf: str = "") -> Iterator[None]:
+    """Turn an `OSError` of the block into the port's error."""
+    try:
+        yield
+    except OSError as error:
+        kind = _ERRORS.get(error.errno or 0, files.FilesError)
+        raise kind(leaf, errno.errorcode.get(error.errno or 0, "")) from error
+
+
+def sync(descriptor: int, leaf: str = "") -> None:
+    """Have a file or directory durable. Raises `SyncFailed`; never to be repeated after that."""
+    try:
+        full = getattr(fcntl, "F_FULLFSYNC", None)
+        if full is not None and sys.platform == "darwin":
+            fcntl.fcntl(descriptor, full)
+        else:
+            os.fsync(descriptor)
+    except OSError as error:
+        full_disk = error.errno in (errno.ENOSPC, errno.EDQUOT)
+        kind = files.StorageFull if full_disk else files.SyncFailed
+        raise kind(leaf, errno.errorcode.get(error.errno or 0, "")) from error
+
+
+class PosixHeld:
+    """A descriptor, closed once."""
+
+    def __init__(self, descriptor: int, leaf: str = "") -> None:
+        self.descriptor = descriptor
+        self.leaf = leaf
+        self._is_leased = False
+
+    def look(self) -> Look:
+        """What the open file is now."""
+        with translated(self.leaf):
+            return glance.at_descriptor(self.descriptor)
+
+    def read(self, bytes_max: int) -> bytes:
+        """All bytes, read twice."""
+        with translated(self.leaf):
+            before = _stamp(self.descriptor)
+            data = self._read(bytes_max)
+            again = self._read(bytes_max)
+            after = _stamp(self.descriptor)
+        if data != again or before != after or len(data) != after[0]:
+            raise files.ChangedDuringRead(self.leaf)
+        return data
+
+    def _read(self, bytes_max: int) -> bytes:
+        parts: list[bytes] = []
+        offset = 0
+        while offset <= bytes_max:
+            part = os.pread(self.descriptor, min(_CHUNK_BYTES, bytes_max + 1 - offset), offset)
+            if not part:
+                return parts[0] if len(parts) == 1 else b"".join(parts)
+            parts.append(part)
+            offset += len(part)
+        raise files.FileTooLarge(self.leaf)
+
+    def prove(self) -> Proof:
+        """Take a read lease, which the kernel refuses while somebody may write."""
+        if sys.platform != "linux" or _magic(self.descriptor) not in _HONEST:
+            return Proof.UNKNOWN
+        try:
+            fcntl.fcntl(self.descriptor, _SET_SIGNAL, int(_HARMLESS))
+            fcntl.fcntl(self.descriptor, _SET_LEASE, fcntl.F_RDLCK)
+        except OSError as error:
+            return Proof.WRITER if error.errno == errno.EAGAIN else Proof.UNKNOWN
+        self._is_leased = True
+        return Proof.PROVEN
+
+    def undisturbed(self) -> bool:
+        """Whether the lease is whole: a pending break shows as its removal."""
+        if not self._is_leased:
+            return False
+        return bool(fcntl.fcntl(self.descriptor, _GET_LEASE) == fcntl.F_RDLCK)
+
+    def release(self) -> None:
+        """Give the lease back."""
+        if self._is_leased:
+            self._is_leased = False
+            fcntl.fcntl(self.descriptor, _SET_LEASE, fcntl.F_UNLCK)
+
+    def close(self) -> None:
+        """Close the descriptor; the kernel drops lease and lock with it."""
+        if self.descriptor >= 0:
+            descriptor, self.descriptor = self.descriptor, -1
+            self._is_leased = False
+            os.close(descriptor)
+
+
+class PosixRecord(PosixHeld):
+    """A small file of ours, open for patching."""
+
+    def lock(self) -> bool:
+        """Take the advisory lock without waiting."""
+        try:
+            fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                return False
+            raise files.FilesError(self.leaf, "flock") from error
+        return True
+
+    def patch(self, offset: int, data: bytes) -> None:
+        """Write in place and have it durable."""
+        with translated(self.leaf):
+            os.pwrite(self.descriptor, data, offset)
+        try:
+            getattr(os, "fdatasync", os.fsync)(self.descriptor)
+        except OSError as error:
+            raise files.SyncFailed(self.leaf) from error
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write every byte, however short the single writes are. Raises `OSError`."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
+
+
+def _stamp(descriptor: int) -> tuple[int, int, int]:
+    found = os.fstat(descriptor)
+    return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _magic(descriptor: int) -> int:
+    """The file system's magic number; 0 when it cannot be told."""
+    buffer = (ctypes.c_long * (_STATFS_BYTES // ctypes.sizeof(ctypes.c_long)))()
+    function = getattr(ctypes.CDLL(None, use_errno=True), "fstatfs", None)
+    if function is None or function(descriptor, ctypes.byref(buffer)) != 0:
+        return 0
+    return int(buffer[0]) & 0xFFFFFFFF

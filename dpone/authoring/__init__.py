@@ -1,0 +1,1 @@
+"""Changes of project files that people also edit."""

@@ -1,0 +1,64 @@
+"""A draft: the files that a command would write, each with what was seen before.
+
+Promise: a draft is made of reads alone; what it holds is exactly what apply will do, or refuse.
+Source: ADR 0023, multi-file authoring apply, step 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from dpone.authoring.reading import Tree
+from dpone.contracts.errors_project import ScaffoldConflict
+from dpone.contracts.publication import Change, Publication
+
+Accepts = Callable[[bytes], bool]
+
+
+@dataclass(slots=True)
+class Draft:
+    """Collects changes. `root` names the file that puts all of them in force."""
+
+    tree: Tree
+    root: str
+    changes: dict[str, Change] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+    def current(self, path: str) -> bytes | None:
+        """What the file will hold when the draft is applied so far; None: absent."""
+        if path in self.changes:
+            return self.changes[path].after
+        return self.tree.read(path)
+
+    def create(self, path: str, data: bytes, accepts: Accepts | None = None) -> None:
+        """Have a file that does not exist yet.
+
+        An existing one with these bytes, or one that `accepts` finds right, stays as it is.
+        Raises `ScaffoldConflict` for another one, and what `accepts` raises.
+        """
+        found = self.tree.read(path)
+        if found is None:
+            self.tree.check_name(path)
+            self.changes[path] = Change(path=path, after=data)
+            return
+        is_right = found == data or (accepts is not None and accepts(found))
+        if not is_right:
+            raise ScaffoldConflict(path=path)
+        self.changes[path] = Change(path=path, before=found, after=found)
+
+    def edit(self, path: str, data: bytes) -> None:
+        """Have an existing file, or one of this draft, hold other bytes."""
+        known = self.changes.get(path)
+        before = known.before if known is not None else self.tree.read(path)
+        self.changes[path] = Change(path=path, before=before, after=data)
+
+    def publication(self) -> Publication:
+        """The plan: new files, edits, and the root last."""
+        root = self.changes[self.root]
+        others = [change for path, change in self.changes.items() if path != self.root]
+        return Publication(
+            root=root,
+            fragments=tuple(change for change in others if change.is_new),
+            edits=tuple(change for change in others if not change.is_new),
+        )

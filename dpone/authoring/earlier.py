@@ -1,0 +1,90 @@
+"""Recovery of a journal of version 1, which an earlier release left.
+
+It knew bytes only, so what bytes cannot decide is kept under a recovery name; the leaf works again
+in either case. Source: ADR 0023, journal recovery.
+"""
+
+from __future__ import annotations
+
+from dpone.authoring.record import Ledger
+from dpone.contracts.authoring import (
+    FILE_BYTES_MAX,
+    ConfinedRecoveryOutcome,
+    Kind,
+    Proof,
+    Status,
+    sha256_of,
+)
+from dpone.contracts.effects import Effect
+from dpone.contracts.recovery_rules import EarlierAction, decide_earlier
+from dpone.contracts.transaction import EarlierTransaction, recovery_name
+from dpone.ports.files import FilesError
+
+
+def recover_earlier(
+    ledger: Ledger, nonce: str, *, accept_unproven: bool
+) -> ConfinedRecoveryOutcome:
+    """Finish, undo or keep. Raises `FilesError`."""
+    journal = ledger.journal
+    assert isinstance(journal, EarlierTransaction)
+    target, side = _digest(ledger, journal.target_name), _digest(ledger, journal.exchange_name)
+    action = decide_earlier(side, target, journal.expected_sha256, journal.desired_sha256)
+    is_gone = side is None
+    if action is EarlierAction.DISCARD:
+        is_gone = _discard(ledger, journal.exchange_name, side or "", accept_unproven)
+    name = None if is_gone else recovery_name(nonce)
+    if name is not None:
+        with ledger.place.probe(Effect.AUTHORING_SET_ASIDE):
+            ledger.place.folder.move(journal.exchange_name, name)
+    ledger.place.sync()
+    ledger.close()
+    if action is EarlierAction.KEEP:
+        return ConfinedRecoveryOutcome(
+            found=True, status=Status.RECOVERY_REQUIRED, reason="kept", recovery_name=name
+        )
+    is_committed = target == journal.desired_sha256
+    return ConfinedRecoveryOutcome(
+        found=True,
+        status=Status.COMMITTED if is_committed else Status.ROLLED_BACK,
+        reason="committed" if is_committed else "not_committed",
+        recovery_name=name,
+    )
+
+
+def _discard(ledger: Ledger, leaf: str, digest: str, accept_unproven: bool) -> bool:
+    held = ledger.place.folder.hold(leaf)
+    if held is None:
+        return True
+    try:
+        proof = held.prove()
+        is_free = proof is Proof.PROVEN or (proof is Proof.UNKNOWN and accept_unproven)
+        if not is_free or sha256_of(held.read(FILE_BYTES_MAX)) != digest:
+            return False
+        if proof is Proof.PROVEN and not held.undisturbed():
+            return False
+        with ledger.place.probe(Effect.AUTHORING_DISCARD):
+            ledger.place.folder.unlink(leaf)
+        return True
+    except FilesError:
+        return False
+    finally:
+        held.close()
+
+
+def _digest(ledger: Ledger, leaf: str) -> str | None:
+    """None: absent; empty: cannot be read as a file."""
+    look = ledger.place.folder.look(leaf)
+    if look is None:
+        return None
+    if look.kind is not Kind.FILE:
+        return ""
+    try:
+        held = ledger.place.folder.hold(leaf)
+        if held is None:
+            return None
+        try:
+            return sha256_of(held.read(FILE_BYTES_MAX))
+        finally:
+            held.close()
+    except FilesError:
+        return ""

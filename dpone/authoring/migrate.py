@@ -1,0 +1,249 @@
+"""The plan of `dpone authoring migrate`: one workload from one authoring form into another.
+
+Promise: the compiled meaning is the same before and after, scalar by scalar; old files stay and are
+named. Linearization point: the catalog's entry where it changes, else the new root.
+Source: the authoring design, commands; ADR 0023, journeys.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpone.authoring.draft import Draft
+from dpone.authoring.forms import FORMS, Source, compiled, emit, form_of, fragments_of
+from dpone.authoring.reading import Tree, parent_of
+from dpone.contracts.canonical import digest
+from dpone.contracts.catalog import catalog_path, manifest_path
+from dpone.contracts.errors import ContractInvalid
+from dpone.contracts.errors_project import (
+    MigrationDrift,
+    MigrationModeMismatch,
+    MigrationSourceInvalid,
+    MigrationTargetInvalid,
+    MigrationUnsupported,
+    OptionInvalid,
+    ScaffoldConflict,
+)
+from dpone.contracts.plainyaml import Entries, Items, Scalar, Value
+from dpone.contracts.route import route_of
+from dpone.ports.documents import Documents
+
+OLD_RETAINED = "DPONE_AUTHORING_MIGRATION_OLD_FRAGMENTS_RETAINED"
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    """A planned migration: source and target forms, the meaning, the files that stay."""
+
+    draft: Draft
+    source: Source
+    target: Source
+    fingerprint: str
+    retained: tuple[str, ...]
+
+
+def plan_migration(
+    tree: Tree, documents: Documents, path: str, to: str, declared: str = ""
+) -> Migration:
+    """Plan a migration. Raises a `ProjectConflict` or an `AuthoringError`."""
+    for option, form in (("--to", to), ("--from", declared or to)):
+        if form not in FORMS:
+            raise OptionInvalid(option=option, reason=f"it is none of {', '.join(FORMS)}")
+    source = read_source(tree, documents, path)
+    if declared and source.form != declared:
+        raise MigrationModeMismatch(path=source.path, found=source.form, wanted=declared)
+    meaning = _routes(compiled(documents, source), source.path)
+    target = source
+    if source.form != to:
+        target = emit(documents, source, to, _fields(source, to, meaning))
+        _compare(documents, meaning, target)
+    draft = Draft(tree, target.path)
+    folder = parent_of(target.path)
+    for name, text in target.fragments.items() if target is not source else ():
+        draft.create(f"{folder}/{name}" if folder else name, text.encode())
+    _root(draft, source, target)
+    _repoint(draft, documents, source, target)
+    retained = _retained(source, target)
+    if retained:
+        draft.warnings.append(f"{OLD_RETAINED}: {', '.join(retained)}")
+    return Migration(draft, source, target, digest(meaning), retained)
+
+
+def read_source(tree: Tree, documents: Documents, path: str) -> Source:
+    """Read a workload from its root's path, or from the path without its ending."""
+    root, data = _root_of(tree, documents, path.rstrip("/"))
+    view = documents.view(data, root.rpartition("/")[2])
+    form = form_of(view)
+    fragments: dict[str, str] = {}
+    folder = parent_of(root)
+    for name in fragments_of(view, root) if form == "folder" else ():
+        place = f"{folder}/{name}" if folder else name
+        found = tree.read(place)
+        if found is None:
+            raise MigrationSourceInvalid(path=root, reason=f"its fragment {name} is missing")
+        fragments[name] = found.decode("utf-8-sig")
+    return Source(root, form, data.decode("utf-8"), fragments)
+
+
+def _root_of(tree: Tree, documents: Documents, path: str) -> tuple[str, bytes]:
+    tried = [path]
+    if not path.endswith((".yaml", ".yml")):
+        # Of two forms that lie there, one is old or unfinished; the catalog names the other.
+        named = _named(tree, documents, path)
+        both = [f"{path}/pipeline.yaml", f"{path}.yaml"]
+        tried = sorted(both, key=lambda root: root != named)
+    for root in tried:
+        data = tree.read(root)
+        if data is not None:
+            return root, data
+    raise MigrationTargetInvalid(path=path, reason="there is no such file")
+
+
+def _named(tree: Tree, documents: Documents, path: str) -> str:
+    """The root that the catalog names for a workload; empty when it names none."""
+    parts = path.split("/")
+    if len(parts) != 3 or parts[0] != "workloads":
+        return ""
+    data = tree.read(catalog_path(parts[1]))
+    return "" if data is None else _manifest_in(documents, data, parts[2])
+
+
+def _manifest_in(documents: Documents, data: bytes, workload: str) -> str:
+    value: Value | None = documents.view(data, "catalog").value
+    for key in ("workloads", workload, "manifest"):
+        value = value.get(key) if isinstance(value, Entries) else None
+    return value.text if isinstance(value, Scalar) else ""
+
+
+def _fields(source: Source, to: str, meaning: list[object]) -> dict[str, str]:
+    first = meaning[0]
+    route = first.get("route", ["", ""])[0] if isinstance(first, dict) else ""
+    parts = source.path.split("/")
+    domain = parts[1] if len(parts) > 2 and parts[0] == "workloads" else ""
+    return {"path": _target_path(source, to), "id": str(route), "domain": domain}
+
+
+def _target_path(source: Source, to: str) -> str:
+    """Classic is `<name>.yaml`, the others `<name>/pipeline.yaml`."""
+    if to == "classic":
+        folder = parent_of(source.path)
+        if not folder:
+            raise MigrationTargetInvalid(path=source.path, reason="its folder has no name")
+        return f"{folder}.yaml"
+    if source.form == "classic":
+        return source.path.rpartition(".")[0] + "/pipeline.yaml"
+    return source.path
+
+
+def _routes(values: list[Value], path: str) -> list[object]:
+    """Every manifest as plain texts with kinds; each must decode as a route."""
+    meaning: list[object] = []
+    for value in values:
+        try:
+            route_of(_plain(value))
+        except ContractInvalid as error:
+            raise MigrationSourceInvalid(path=path, reason=error.fields["reason"]) from None
+        meaning.append(_meaning(value))
+    return meaning
+
+
+def _compare(documents: Documents, meaning: list[object], target: Source) -> None:
+    found = [_meaning(value) for value in compiled(documents, target)]
+    if found != meaning:
+        raise MigrationDrift(
+            path=target.path, form=target.form, reason="its processes read differently"
+        )
+
+
+def _root(draft: Draft, source: Source, target: Source) -> None:
+    data = target.root.encode()
+    if target.path == source.path:
+        draft.edit(target.path, data)
+        return
+    found = draft.tree.read(target.path)
+    if found is not None and found != data:
+        raise ScaffoldConflict(path=target.path)
+    draft.create(target.path, data)
+
+
+def _repoint(draft: Draft, documents: Documents, source: Source, target: Source) -> None:
+    """Have the catalog name the new root; its one line changes, and it puts all in force."""
+    parts = source.path.split("/")
+    if len(parts) < 3 or parts[0] != "workloads":
+        return
+    domain = parts[1]
+    workload = parts[2].removesuffix(".yaml")
+    path = catalog_path(domain)
+    data = draft.tree.read(path)
+    if data is None or source.path != manifest_path(domain, workload, source.form):
+        return
+    named = _manifest_in(documents, data, workload)
+    if source.path == target.path:
+        if source is target and named == target.path:
+            # Nothing is to be changed; an interrupted run may still have left something there.
+            draft.edit(path, data)
+        return
+    changed = _with_manifest(documents, data, workload, source.path, target.path)
+    if changed is None and named == target.path:
+        changed = data
+    if changed is not None:
+        draft.edit(path, changed)
+        draft.root = path
+
+
+def _with_manifest(
+    documents: Documents, data: bytes, workload: str, old: str, new: str
+) -> bytes | None:
+    view = documents.view(data, "catalog")
+    value: Value | None = view.value
+    for key in ("workloads", workload, "manifest"):
+        value = value.get(key) if isinstance(value, Entries) else None
+    if not isinstance(value, Scalar) or value.text != old:
+        return None
+    number = view.lines.get(f"$.workloads.{workload}.manifest", 0)
+    lines = data.split(b"\n")
+    line = lines[number - 1]
+    if line.count(old.encode()) != 1:
+        raise MigrationUnsupported(path=old, form="other", reason="its catalog entry is not plain")
+    lines[number - 1] = line.replace(old.encode(), new.encode())
+    changed = b"\n".join(lines)
+    after = documents.view(changed, "catalog").value
+    wanted = _replaced(_meaning(view.value), ("workloads", workload, "manifest"), new)
+    if _meaning(after) != wanted:
+        raise MigrationUnsupported(path=old, form="other", reason="its catalog entry is not plain")
+    return changed
+
+
+def _replaced(meaning: object, path: tuple[str, ...], text: str) -> object:
+    if not path:
+        assert isinstance(meaning, list)
+        return [text, meaning[1]]
+    assert isinstance(meaning, dict)
+    return {**meaning, path[0]: _replaced(meaning[path[0]], path[1:], text)}
+
+
+def _retained(source: Source, target: Source) -> tuple[str, ...]:
+    if target is source:
+        return ()
+    folder = parent_of(source.path)
+    names = [f"{folder}/{name}" if folder else name for name in source.fragments]
+    written = {f"{parent_of(target.path)}/{name}" for name in target.fragments}
+    old = [name for name in names if name not in written]
+    return (*([source.path] if target.path != source.path else ()), *old)
+
+
+def _meaning(value: Value) -> object:
+    if isinstance(value, Entries):
+        return {key: _meaning(item) for key, item in value.items()}
+    if isinstance(value, Items):
+        return [[_meaning(item)] for item in value]
+    return [value.text, value.kind]
+
+
+def _plain(value: Value) -> object:
+    """Texts, lists and mappings, as a manifest's reader sees them."""
+    if isinstance(value, Entries):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, Items):
+        return [_plain(item) for item in value]
+    return value.text

@@ -1,0 +1,319 @@
+"""Publishing several files: new ones first, then edits, and the root last.
+
+Promise: killed at any point, the next apply of the same plan completes it or refuses; an apply of
+another plan removes exactly what the first one had created. A file that somebody else changed or
+replaced meanwhile is theirs. Linearization point: the root's exchange, or its getting its name.
+Source: ADR 0023, multi-file authoring apply.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from dpone.authoring.confined import ConfinedFiles, split
+from dpone.authoring.fit import check_folder, check_target, refusal
+from dpone.authoring.fragments import Fragments, New
+from dpone.authoring.receipts import find_receipt
+from dpone.authoring.record import Place
+from dpone.authoring.undo import Undo
+from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
+from dpone.contracts.errors import DponeError
+from dpone.contracts.errors_authoring import (
+    FileConflict,
+    PathUnsafe,
+    RecoveryRequired,
+    SourceChanged,
+    SourceMissing,
+)
+from dpone.contracts.publication import (
+    FILES_MAX,
+    Change,
+    FileOutcome,
+    Publication,
+    PublishOutcome,
+)
+from dpone.ports.files import FilesError, NameMissing
+
+
+@dataclass(slots=True)
+class _Work:
+    """What one publication has done so far."""
+
+    stack: ExitStack
+    new: Fragments
+    edited: list[Change] = field(default_factory=list)
+    files: dict[str, FileOutcome] = field(default_factory=dict)
+    prior: list[FileOutcome] = field(default_factory=list)
+
+
+class Unpublished(Exception):
+    """Publishing stopped: `error` is why, `outcome` is what was done and undone."""
+
+    def __init__(self, error: DponeError, outcome: PublishOutcome) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.outcome = outcome
+
+
+class Publisher:
+    """Publishes plans through confined changes of single files."""
+
+    def __init__(self, confined: ConfinedFiles) -> None:
+        self.confined = confined
+        self.files = confined.files
+        self.probe = confined.probe
+
+    def publish(self, plan: Publication) -> PublishOutcome:
+        """Put a plan in force, all of it or nothing.
+
+        Raises an `AuthoringError` for what is refused before the first change; the tree is then
+        as it was. Afterwards there is an outcome, or `Unpublished` with the error and an outcome.
+        """
+        if len(plan.changes) > FILES_MAX:
+            raise PathUnsafe(path=plan.root.path, reason=f"more than {FILES_MAX} files at once")
+        with ExitStack() as stack:
+            work = _Work(stack, Fragments(self.files, self.probe, stack))
+            undo = Undo(self.confined, work.files)
+            self._take_over(plan, work)
+            missing = self._check(plan, work)
+            if self._is_done(plan, work):
+                return self._finished(plan, work)
+            try:
+                work.new.prepare(plan, missing, self.confined.nonces())
+                self._create(plan, work)
+                self._edit(plan, work)
+                self._revalidate(plan, work)
+                self._activate(plan, work)
+            except (DponeError, FilesError) as error:
+                self._undone(plan, work, undo, error)
+            return self._finished(plan, work)
+
+    # -- what an earlier run left
+
+    def _take_over(self, plan: Publication, work: _Work) -> None:
+        """Conclude what a dead run left here: its new files go, unless its root is in force.
+
+        The same plan then creates them again; another plan finds nothing of the first one.
+        """
+        self._recover(plan)
+        for change in (*plan.edits, plan.root):
+            self._conclude(change.path, work)
+
+    def _conclude(self, path: str, work: _Work) -> None:
+        """Conclude the publication whose receipt lies beside a file."""
+        parent, leaf = split(path)
+        try:
+            folder = work.stack.enter_context(self.files.folder(parent))
+            found = find_receipt(Place(folder, leaf, self.probe), self.confined.nonces())
+        except NameMissing:
+            return
+        except FilesError as error:
+            raise refusal(error, path) from error
+        if found is None:
+            return
+        if isinstance(found, str):
+            name = f"{parent}/{found}" if parent else found
+            raise RecoveryRequired(path=path, reason="receipt_invalid", recovery_name=name)
+        work.stack.callback(found.record.close)
+        # What became of its files is not what becomes of this plan's.
+        prior = Undo(self.confined, {}).conclude(found)
+        work.prior += prior
+        failed = next((issue for issue in prior if issue.action == "failed"), None)
+        if failed is not None:
+            raise RecoveryRequired(
+                path=failed.path,
+                reason=failed.reason,
+                recovery_name=failed.recovery_name or "none",
+            )
+
+    def _recover(self, plan: Publication) -> None:
+        for change in plan.changes:
+            try:
+                found = self.confined.recover_file_transaction(change.path)
+            except SourceMissing:
+                # Its folder is not there yet.
+                continue
+            if found.status is Status.RECOVERY_REQUIRED:
+                raise RecoveryRequired(
+                    path=change.path,
+                    reason=found.reason,
+                    recovery_name=found.recovery_name or "none",
+                )
+
+    # -- algorithm step 1
+
+    def _check(self, plan: Publication, work: _Work) -> list[Change]:
+        """Look at every path; nothing is written. Returns the files to create."""
+        return [change for change in plan.changes if self._look_at(change, work)]
+
+    def _look_at(self, change: Change, work: _Work) -> bool:
+        """Whether the file is to be created; conflicts are raised."""
+        parent, leaf = split(change.path)
+        try:
+            with self.files.folder(parent) as folder:
+                place = Place(folder, leaf, self.probe)
+                look = folder.look(leaf)
+                if look is None:
+                    return self._absent(change)
+                if look.kind is not Kind.FILE:
+                    raise PathUnsafe(path=change.path, reason=f"it is a {look.kind.value}")
+                shown = self._digest(place)
+                if shown == change.after_sha256:
+                    work.files[change.path] = FileOutcome(path=change.path, action="no_op")
+                    return False
+                if change.is_new:
+                    raise FileConflict(path=change.path)
+                if shown != change.before_sha256:
+                    raise SourceChanged(path=change.path)
+                check_target(place, look)
+                check_folder(place)
+                return False
+        except NameMissing:
+            return self._absent(change)
+        except FilesError as error:
+            raise refusal(error, change.path) from error
+
+    def _absent(self, change: Change) -> bool:
+        # A file that was found right may have been an interrupted run's, and gone with it.
+        if not change.is_new and change.before != change.after:
+            raise SourceMissing(path=change.path)
+        return True
+
+    def _digest(self, place: Place) -> str:
+        held = place.folder.hold(place.leaf)
+        if held is None:
+            return ""
+        try:
+            return sha256_of(held.read(FILE_BYTES_MAX))
+        finally:
+            held.close()
+
+    def _is_done(self, plan: Publication, work: _Work) -> bool:
+        return len(work.files) == len(plan.changes)
+
+    # -- algorithm step 2
+
+    # -- algorithm steps 2 to 4
+
+    def _create(self, plan: Publication, work: _Work) -> None:
+        for change in (*plan.fragments, *plan.edits):
+            new = work.new.of(change)
+            if new is not None:
+                self._name(new, work)
+
+    def _name(self, new: New, work: _Work) -> None:
+        work.new.name(new)
+        work.files[new.change.path] = FileOutcome(path=new.change.path, action="create")
+
+    def _edit(self, plan: Publication, work: _Work) -> None:
+        for change in plan.edits:
+            if change.path not in work.files:
+                self._replace(change, work)
+
+    def _replace(self, change: Change, work: _Work) -> None:
+        outcome = self.confined.replace_file_if_digest(
+            change.path, expected_sha256=change.before_sha256 or "", desired=change.after
+        )
+        parent, _ = split(change.path)
+        kept = outcome.recovery_name
+        name = f"{parent}/{kept}" if kept and parent else kept
+        if outcome.status is Status.RECOVERY_REQUIRED:
+            work.files[change.path] = FileOutcome(
+                path=change.path,
+                action="recovery_required",
+                reason=outcome.reason,
+                recovery_name=name,
+            )
+            raise RecoveryRequired(
+                path=change.path, reason=outcome.reason, recovery_name=name or "none"
+            )
+        if not outcome.committed:
+            work.files[change.path] = FileOutcome(
+                path=change.path, action="preserved", reason=outcome.reason, recovery_name=name
+            )
+            raise SourceChanged(path=change.path)
+        work.files[change.path] = FileOutcome(
+            path=change.path,
+            action="update" if outcome.changed else "no_op",
+            reason="cleanup_required" if outcome.cleanup_required else outcome.reason,
+            recovery_name=name,
+        )
+        if outcome.changed:
+            work.edited.append(change)
+
+    def _revalidate(self, plan: Publication, work: _Work) -> None:
+        """Algorithm step 3: everything that the root will rely on is still what was planned."""
+        owned = {entry.path: entry for entry in work.new.named}
+        for change in (*plan.fragments, *plan.edits):
+            with self.confined.place(change.path) as place:
+                look = place.folder.look(place.leaf)
+                entry = owned.get(change.path)
+                is_same = look is not None and look.kind is Kind.FILE
+                if is_same and entry is not None and look is not None:
+                    is_same = look.identity == entry.identity
+                if not is_same or self._digest(place) != change.after_sha256:
+                    raise SourceChanged(path=change.path)
+
+    def _activate(self, plan: Publication, work: _Work) -> None:
+        """Algorithm step 4: the root puts everything in force."""
+        if plan.root.path in work.files:
+            return
+        if plan.root.is_new:
+            new = work.new.of(plan.root)
+            assert new is not None
+            self._name(new, work)
+        else:
+            self._replace(plan.root, work)
+
+    # -- the end
+
+    def _finished(self, plan: Publication, work: _Work) -> PublishOutcome:
+        issues = list(work.prior)
+        if work.new.receipt is not None:
+            try:
+                work.new.receipt.settle()
+            except FilesError as error:
+                issues.append(_issue(plan.root.path, error.reason))
+        files = tuple(work.files[change.path] for change in plan.changes)
+        is_pending = any(f.reason == "cleanup_required" for f in files)
+        is_changed = any(f.action != "no_op" for f in files)
+        return PublishOutcome(
+            status=Status.COMMITTED if is_changed else Status.NONE,
+            plan_id=plan.plan_id,
+            files=files,
+            issues=tuple(issues),
+            cleanup_required=is_pending or any(i.action == "failed" for i in issues),
+            reason="committed" if is_changed else "already_identical",
+        )
+
+    def _undone(
+        self, plan: Publication, work: _Work, undo: Undo, error: DponeError | FilesError
+    ) -> NoReturn:
+        """Algorithm steps 5 and 6: nothing of ours stays, unless the root may be in force."""
+        shown = error if isinstance(error, DponeError) else refusal(error, plan.root.path)
+        is_unknown = isinstance(shown, RecoveryRequired) or plan.root.path in {
+            entry.path for entry in work.new.named
+        }
+        issues = list(work.prior)
+        if not is_unknown:
+            issues += undo.compensate(work.edited, work.new)
+        outcome = PublishOutcome(
+            status=Status.RECOVERY_REQUIRED
+            if is_unknown or any(i.action == "failed" for i in issues)
+            else Status.ROLLED_BACK,
+            plan_id=plan.plan_id,
+            files=tuple(
+                work.files.get(c.path, FileOutcome(path=c.path, action="not_applied"))
+                for c in plan.changes
+            ),
+            issues=tuple(issues),
+            cleanup_required=is_unknown or any(i.action == "failed" for i in issues),
+            reason=shown.code,
+        )
+        raise Unpublished(shown, outcome) from error
+
+
+def _issue(path: str, reason: str) -> FileOutcome:
+    return FileOutcome(path=path, action="failed", reason=reason)

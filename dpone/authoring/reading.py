@@ -1,0 +1,88 @@
+"""What a plan reads: files and names of the project, through the same confined door.
+
+Promise: nothing is written, nothing is followed out of the project, and a pending transaction is
+reported and left alone. Source: ADR 0023, plan mode.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+
+from dpone.authoring.confined import ConfinedFiles, split
+from dpone.authoring.fit import refusal
+from dpone.contracts.authoring import FILE_BYTES_MAX
+from dpone.contracts.errors_authoring import FileUnreadable, SourceMissing
+from dpone.contracts.errors_project import NameCollision
+from dpone.ports.files import FilesError, NameMissing
+
+NAMES_MAX = 100_000
+
+
+class Tree:
+    """The project as a plan sees it."""
+
+    def __init__(self, confined: ConfinedFiles) -> None:
+        self.confined = confined
+        self.files = confined.files
+
+    def read(self, path: str) -> bytes | None:
+        """The bytes of a file; None when there is none. Raises an `AuthoringError`."""
+        try:
+            with self.confined.place(path) as place:
+                held = place.folder.hold(place.leaf)
+                if held is None:
+                    return None
+                try:
+                    return held.read(FILE_BYTES_MAX)
+                finally:
+                    held.close()
+        except SourceMissing:
+            return None
+        except FilesError as error:
+            raise refusal(error, path) from error
+
+    def is_there(self, path: str) -> bool:
+        """Whether something bears the name."""
+        try:
+            with self.confined.place(path) as place:
+                return place.folder.look(place.leaf) is not None
+        except SourceMissing:
+            return False
+
+    def is_pending(self, path: str) -> bool:
+        """Whether an interrupted change of the file waits for recovery."""
+        try:
+            return self.confined.pending(path)
+        except SourceMissing:
+            return False
+
+    def check_name(self, path: str) -> None:
+        """Refuse a new name that collides with an existing one, part by part.
+
+        Raises `NameCollision`: case folding and normalization make some names one.
+        """
+        parent = ""
+        for part in path.split("/"):
+            try:
+                with self.files.folder(parent) as folder:
+                    for name in folder.names(NAMES_MAX):
+                        if name != part and folded(name) == folded(part):
+                            other = f"{parent}/{name}" if parent else name
+                            raise NameCollision(path=path, other=other)
+            except NameMissing:
+                return
+            except FilesError as error:
+                if error.reason == "file_too_large":
+                    raise FileUnreadable(path=parent, reason=f"over {NAMES_MAX} names") from error
+                raise refusal(error, path) from error
+            parent = f"{parent}/{part}" if parent else part
+
+
+def folded(name: str) -> str:
+    """The name as a case-insensitive, normalizing file system compares it."""
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFD", name).casefold())
+
+
+def parent_of(path: str) -> str:
+    """The folder of a path."""
+    return split(path)[0]

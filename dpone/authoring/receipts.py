@@ -1,0 +1,164 @@
+"""Receipts of new files that outlive the process, one beside the root of each publication.
+
+Promise: before a new file gets its name, its identity and digest are durable here; whoever finds a
+receipt without a live owner knows which files were its own. Source: ADR 0023, multi-file authoring
+apply, steps 2 and 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpone.authoring.record import Place
+from dpone.contracts.effects import Effect
+from dpone.contracts.errors import ContractInvalid
+from dpone.contracts.errors_authoring import TransactionInProgress
+from dpone.contracts.publication import (
+    RECEIPT_BYTES_MAX,
+    RECEIPT_PHASE_OFFSET,
+    Receipt,
+    decode_receipt,
+    encode_receipt,
+    receipt_name,
+)
+from dpone.contracts.transaction import draft_name, recovery_name
+from dpone.ports.files import (
+    ChangedDuringRead,
+    FilesError,
+    FileTooLarge,
+    NamelessUnsupported,
+    NameMissing,
+    NameTaken,
+    Record,
+)
+
+_LOOKS_MAX = 5
+
+
+@dataclass(slots=True)
+class OpenReceipt:
+    """A receipt whose record this process has locked."""
+
+    place: Place
+    record: Record
+    receipt: Receipt
+
+    def complete(self, receipt: Receipt) -> None:
+        """Fill in the identities, then say that the files are complete. Raises `SyncFailed`."""
+        data = encode_receipt(receipt)
+        assert len(data) == len(encode_receipt(self.receipt))
+        with self.place.probe(Effect.AUTHORING_PREPARE):
+            self.record.patch(RECEIPT_PHASE_OFFSET + 1, data[RECEIPT_PHASE_OFFSET + 1 :])
+            self.record.patch(RECEIPT_PHASE_OFFSET, data[RECEIPT_PHASE_OFFSET:][:1])
+        self.receipt = receipt
+
+    def settle(self) -> None:
+        """Remove the receipt: the new files are the project's, or gone. Raises `FilesError`."""
+        name = receipt_name(self.place.leaf, self.place.folder.name_bytes_max)
+        with self.place.probe(Effect.AUTHORING_SETTLE):
+            self.place.folder.unlink(name)
+        self.place.sync()
+
+
+def open_receipt(place: Place, receipt: Receipt) -> OpenReceipt:
+    """Make a receipt durable, locked. Raises `TransactionInProgress`, `FilesError`."""
+    name = receipt_name(place.leaf, place.folder.name_bytes_max)
+    data = encode_receipt(receipt)
+    try:
+        record = _named(place, name, data)
+    except NameTaken:
+        raise TransactionInProgress(path=place.path) from None
+    try:
+        place.sync()
+    except BaseException:
+        record.close()
+        raise
+    return OpenReceipt(place, record, receipt)
+
+
+def _named(place: Place, name: str, data: bytes) -> Record:
+    try:
+        record = place.folder.stage_record(data)
+    except NamelessUnsupported:
+        return _named_by_draft(place, name, data)
+    try:
+        with place.probe(Effect.AUTHORING_RECEIPT):
+            place.folder.link(record, name)
+    except BaseException:
+        record.close()
+        raise
+    return record
+
+
+def _named_by_draft(place: Place, name: str, data: bytes) -> Record:
+    draft = draft_name(name)
+    with place.probe(Effect.AUTHORING_STAGE):
+        record = place.folder.create_record(draft, data)
+    try:
+        with place.probe(Effect.AUTHORING_RECEIPT):
+            place.folder.move(draft, name)
+    except NameMissing:
+        record.close()
+        raise NameTaken(name) from None
+    except BaseException:
+        record.close()
+        raise
+    return record
+
+
+def find_receipt(place: Place, nonce: str) -> OpenReceipt | str | None:
+    """Lock the receipt that an earlier run left beside the root; None when there is none.
+
+    A text is the recovery name under which something unreadable was kept. Raises
+    `TransactionInProgress`.
+    """
+    name = receipt_name(place.leaf, place.folder.name_bytes_max)
+    _clear_draft(place, draft_name(name))
+    for _ in range(_LOOKS_MAX):
+        try:
+            record = place.folder.record(name)
+            if record is None:
+                return None
+        except FilesError:
+            return _set_aside(place, name, nonce)
+        if not record.lock():
+            record.close()
+            raise TransactionInProgress(path=place.path)
+        shown = place.folder.look(name)
+        if shown is None or shown.identity != record.look().identity:
+            record.close()
+            continue
+        try:
+            data = record.read(RECEIPT_BYTES_MAX)
+            return OpenReceipt(place, record, decode_receipt(data, place.leaf))
+        except (ContractInvalid, FileTooLarge, ChangedDuringRead):
+            record.close()
+            return _set_aside(place, name, nonce)
+    raise TransactionInProgress(path=place.path)
+
+
+def _set_aside(place: Place, name: str, nonce: str) -> str:
+    kept = recovery_name(nonce)
+    with place.probe(Effect.AUTHORING_SET_ASIDE):
+        place.folder.move(name, kept)
+    place.sync()
+    return kept
+
+
+def _clear_draft(place: Place, draft: str) -> None:
+    """A receipt that its dead owner had not yet named speaks of files that have no name."""
+    try:
+        record = place.folder.record(draft)
+        if record is None:
+            return
+    except FilesError:
+        return
+    try:
+        shown = place.folder.look(draft)
+        is_dead = record.lock()
+        if is_dead and shown is not None and shown.identity == record.look().identity:
+            with place.probe(Effect.AUTHORING_DISCARD):
+                place.folder.unlink(draft)
+            place.sync()
+    finally:
+        record.close()

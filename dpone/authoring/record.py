@@ -1,0 +1,226 @@
+"""The open transaction of one leaf: its locked journal, and the names that it may touch.
+
+Promise: the journal appears whole or not at all, is locked before it has a name, and whoever finds
+one without a live owner may act on it. The lock tells live from dead only; correctness against
+other programs rests on the exchange. Source: ADR 0023, step 2 and step 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpone.contracts.authoring import Kind
+from dpone.contracts.effects import Effect
+from dpone.contracts.errors import ContractInvalid
+from dpone.contracts.errors_authoring import TransactionInProgress
+from dpone.contracts.transaction import (
+    JOURNAL_BYTES_MAX,
+    PHASE_OFFSET,
+    EarlierTransaction,
+    Phase,
+    Transaction,
+    decode,
+    draft_name,
+    encode,
+    journal_name,
+)
+from dpone.ports.files import (
+    ChangedDuringRead,
+    FilesError,
+    FileTooLarge,
+    Folder,
+    NamelessUnsupported,
+    NameMissing,
+    NameTaken,
+    Record,
+)
+from dpone.ports.probe import Probe
+
+_LOOKS_MAX = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A leaf in an open folder, and the probe that watches what happens to it."""
+
+    folder: Folder
+    leaf: str
+    probe: Probe
+
+    @property
+    def path(self) -> str:
+        """The leaf's path, relative to the project root."""
+        return f"{self.folder.path}/{self.leaf}" if self.folder.path else self.leaf
+
+    @property
+    def journal(self) -> str:
+        """The journal's name."""
+        return journal_name(self.leaf, self.folder.name_bytes_max)
+
+    def beside(self, leaf: str) -> str:
+        """The project-relative path of a sibling."""
+        return f"{self.folder.path}/{leaf}" if self.folder.path else leaf
+
+    def sync(self) -> None:
+        """Have all names of the folder durable. Raises `SyncFailed`."""
+        with self.probe(Effect.AUTHORING_SYNC):
+            self.folder.sync()
+
+
+class Malformed(Exception):
+    """The journal's name shows something that is no journal of this leaf."""
+
+
+@dataclass(slots=True)
+class Ledger:
+    """A transaction whose journal this process has locked."""
+
+    place: Place
+    record: Record
+    journal: Transaction | EarlierTransaction
+
+    @property
+    def current(self) -> Transaction:
+        """The journal in its present version."""
+        assert isinstance(self.journal, Transaction)
+        return self.journal
+
+    def enter(self, phase: Phase, effect: Effect) -> None:
+        """Make a phase durable: one byte at a fixed offset. Raises `SyncFailed`."""
+        with self.place.probe(effect):
+            self.record.patch(PHASE_OFFSET, str(int(phase)).encode())
+        fields = {name: getattr(self.current, name) for name in Transaction.__struct_fields__}
+        self.journal = Transaction(**{**fields, "phase": int(phase)})
+
+    def identify(self, identity: str) -> None:
+        """Write the desired identity over its placeholder, while the phase is staging."""
+        assert self.current.phase == Phase.STAGING
+        marker = b'"desired_identity":"'
+        offset = encode(self.current).index(marker) + len(marker)
+        self.record.patch(offset, identity.encode())
+        fields = {name: getattr(self.current, name) for name in Transaction.__struct_fields__}
+        self.journal = Transaction(**{**fields, "desired_identity": identity})
+
+    def close(self) -> None:
+        """Clear the scratch names, then the journal itself. Raises `FilesError`."""
+        if isinstance(self.journal, Transaction) and self._clear_scratch():
+            self.place.sync()
+        with self.place.probe(Effect.AUTHORING_CLOSE):
+            self.place.folder.unlink(self.place.journal)
+        self.place.sync()
+
+    def _clear_scratch(self) -> bool:
+        found = False
+        for name in self.current.scratch_names:
+            if self.place.folder.look(name) is not None:
+                found = True
+                with self.place.probe(Effect.AUTHORING_DISCARD):
+                    self.place.folder.unlink(name)
+        return found
+
+
+def begin(place: Place, journal: Transaction) -> Ledger:
+    """Make a journal durable under its name, locked. Raises `TransactionInProgress`."""
+    data = encode(journal)
+    try:
+        record = place.folder.stage_record(data)
+    except NamelessUnsupported:
+        return _begin_by_draft(place, journal, data)
+    try:
+        with place.probe(Effect.AUTHORING_RECORD):
+            place.folder.link(record, place.journal)
+    except NameTaken:
+        record.close()
+        raise TransactionInProgress(path=place.path) from None
+    except BaseException:
+        record.close()
+        raise
+    return Ledger(place, record, journal)
+
+
+def _begin_by_draft(place: Place, journal: Transaction, data: bytes) -> Ledger:
+    """Without nameless files the journal is complete and locked before it is renamed."""
+    draft = draft_name(place.journal)
+    try:
+        with place.probe(Effect.AUTHORING_STAGE):
+            record = place.folder.create_record(draft, data)
+    except NameTaken:
+        raise TransactionInProgress(path=place.path) from None
+    try:
+        with place.probe(Effect.AUTHORING_RECORD):
+            place.folder.move(draft, place.journal)
+    except (NameTaken, NameMissing):
+        record.close()
+        raise TransactionInProgress(path=place.path) from None
+    except BaseException:
+        record.close()
+        raise
+    return Ledger(place, record, journal)
+
+
+def find(place: Place) -> Ledger | None:
+    """Lock the leaf's journal, whose owner is then dead; None when there is none.
+
+    Raises `TransactionInProgress` while its owner lives, `Malformed` when it is no journal.
+    """
+    _clear_draft(place)
+    for _ in range(_LOOKS_MAX):
+        record = _locked(place, place.journal)
+        if record is None:
+            return None
+        try:
+            if _still_named(place, record, place.journal):
+                return Ledger(place, record, _read(place, record))
+        except BaseException:
+            record.close()
+            raise
+        record.close()
+    raise TransactionInProgress(path=place.path)
+
+
+def pending(place: Place) -> bool:
+    """Whether something bears the journal's name; nothing is locked or changed."""
+    names = (place.journal, draft_name(place.journal))
+    return any(place.folder.look(name) is not None for name in names)
+
+
+def _read(place: Place, record: Record) -> Transaction | EarlierTransaction:
+    try:
+        return decode(record.read(JOURNAL_BYTES_MAX), place.leaf)
+    except (ContractInvalid, FileTooLarge, ChangedDuringRead) as error:
+        raise Malformed from error
+
+
+def _locked(place: Place, name: str) -> Record | None:
+    try:
+        record = place.folder.record(name)
+    except FilesError as error:
+        raise Malformed from error
+    if record is not None and not record.lock():
+        record.close()
+        raise TransactionInProgress(path=place.path)
+    return record
+
+
+def _still_named(place: Place, record: Record, name: str) -> bool:
+    """Whether the locked inode bears the name; else its owner ended while we waited."""
+    shown, held = place.folder.look(name), record.look()
+    return shown is not None and shown.identity == held.identity and held.links == 1
+
+
+def _clear_draft(place: Place) -> None:
+    """Remove a journal that its dead owner had not yet named. It names nothing that exists."""
+    draft = draft_name(place.journal)
+    shown = place.folder.look(draft)
+    if shown is None or shown.kind is not Kind.FILE:
+        return
+    record = _locked(place, draft)
+    if record is None:
+        return
+    try:
+        if _still_named(place, record, draft):
+            with place.probe(Effect.AUTHORING_DISCARD):
+                place.folder.unlink(draft)
+            place.sync()
+    finally:
+        record.close()

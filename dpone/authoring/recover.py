@@ -1,0 +1,363 @@
+"""Recovery of one leaf: reads what is there, asks the table, acts, and looks again.
+
+Promise: killed anywhere inside itself, the next run finds a row of the same table; nobody's bytes
+lose their last name; a kept name never blocks the leaf. It looks at one journal and the names in
+it, and never scans. Linearization point: none of its own; it finishes or undoes an exchange.
+Source: ADR 0023, journal recovery.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from dpone.authoring.record import Ledger, Malformed, Place, find
+from dpone.authoring.retire import Retired, retire, set_aside
+from dpone.contracts.authoring import (
+    FILE_BYTES_MAX,
+    ConfinedRecoveryOutcome,
+    Kind,
+    Status,
+    sha256_of,
+)
+from dpone.contracts.effects import Effect
+from dpone.contracts.recovery_rules import Side, Target, decide
+from dpone.contracts.transaction import EarlierTransaction, Phase, recovery_name
+from dpone.ports.files import (
+    ChangedDuringRead,
+    FilesError,
+    Folder,
+    NameMissing,
+    NameTaken,
+)
+
+_ROUNDS_MAX = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How far recovery may go.
+
+    `accept_unproven`: somebody vouches that nobody edits, where the kernel cannot tell.
+    `by_hand`: what cannot be read may be moved too. `nonce` names what is set aside of a journal
+    that cannot be read.
+    """
+
+    accept_unproven: bool = False
+    by_hand: bool = False
+    nonce: str = ""
+
+
+def recover(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
+    """Finish or undo what an earlier run left at this leaf.
+
+    Raises `TransactionInProgress` while its owner lives, `FilesError` when nothing can be read.
+    """
+    try:
+        ledger = find(place)
+    except Malformed:
+        return _set_journal_aside(place, rules)
+    if ledger is None:
+        return ConfinedRecoveryOutcome(found=False)
+    try:
+        # What a crash has left may not yet be durable; nothing is decided on it before.
+        place.sync()
+        if isinstance(ledger.journal, EarlierTransaction):
+            from dpone.authoring.earlier import recover_earlier
+
+            return recover_earlier(ledger, rules.nonce, accept_unproven=rules.accept_unproven)
+        return settle(ledger, rules)
+    finally:
+        ledger.record.close()
+
+
+def side_of(ledger: Ledger) -> Side:
+    """What the side name shows; nothing is changed."""
+    return _Recovery(ledger, Rules()).side()
+
+
+def settle(ledger: Ledger, rules: Rules) -> ConfinedRecoveryOutcome:
+    """Act by the table until the journal is gone or nothing more may be touched."""
+    worker = _Recovery(ledger, rules)
+    for _ in range(_ROUNDS_MAX):
+        done = worker.step()
+        if done is not None:
+            return done
+    return worker.stuck("names_keep_changing")
+
+
+class _Recovery:
+    """One recovery; each step is one action of the table."""
+
+    def __init__(self, ledger: Ledger, rules: Rules) -> None:
+        self.ledger = ledger
+        self.place = ledger.place
+        self.folder: Folder = ledger.place.folder
+        self.rules = rules
+
+    def step(self) -> ConfinedRecoveryOutcome | None:
+        """Read, decide, act; None: look again."""
+        phase = Phase(self.ledger.current.phase)
+        side, target = self.side(), self.target()
+        action = decide(phase, side, target, by_hand=self.rules.by_hand)
+        return getattr(self, f"_{action.value}")(target)  # type: ignore[no-any-return]
+
+    # -- what is there
+
+    def side(self) -> Side:
+        """What the side name shows."""
+        journal = self.ledger.current
+        known = {
+            journal.expected_identity: (journal.expected_sha256, Side.EARLIER),
+            journal.desired_identity: (journal.desired_sha256, Side.OURS),
+        }
+        look = self.folder.look(journal.exchange_name)
+        if look is None:
+            return Side.ABSENT
+        if look.kind is not Kind.FILE or look.size > FILE_BYTES_MAX:
+            return Side.OPAQUE
+        digest, verdict = known.get(look.identity, ("", Side.OTHER))
+        shown = self._digest(journal.exchange_name)
+        if shown is None:
+            return Side.OPAQUE
+        return verdict if digest and shown == digest else Side.OTHER
+
+    def target(self) -> Target:
+        """What the authoritative name shows."""
+        journal = self.ledger.current
+        look = self.folder.look(self.place.leaf)
+        if look is None:
+            return Target.ABSENT
+        if look.kind is not Kind.FILE or look.size > FILE_BYTES_MAX:
+            return Target.OPAQUE
+        shown = self._digest(self.place.leaf)
+        if shown is None:
+            return Target.OPAQUE
+        is_ours = look.identity == journal.desired_identity and shown == journal.desired_sha256
+        return Target.OURS if is_ours else Target.OTHER
+
+    def _digest(self, leaf: str) -> str | None:
+        """The digest; empty when it changes as we read; None when it cannot be read."""
+        try:
+            held = self.folder.hold(leaf)
+        except FilesError:
+            return None
+        if held is None:
+            return ""
+        try:
+            return sha256_of(held.read(FILE_BYTES_MAX))
+        except ChangedDuringRead:
+            return ""
+        except FilesError:
+            return None
+        finally:
+            held.close()
+
+    def stuck(self, reason: str) -> ConfinedRecoveryOutcome:
+        """Nothing more may be touched; the side file, if any, is what to look at."""
+        name = self.ledger.current.exchange_name
+        return ConfinedRecoveryOutcome(
+            found=True,
+            status=Status.RECOVERY_REQUIRED,
+            reason=reason,
+            recovery_name=name if self.folder.look(name) is not None else None,
+            cleanup_required=True,
+        )
+
+    # -- the actions
+
+    def _touch_nothing(self, _: Target) -> ConfinedRecoveryOutcome:
+        return self.stuck("unsafe_path")
+
+    def _drop_side(self, target: Target) -> ConfinedRecoveryOutcome:
+        self._drop(self.ledger.current.exchange_name)
+        return self._close(target)
+
+    def _close(self, target: Target) -> ConfinedRecoveryOutcome:
+        self.ledger.close()
+        return self._not_committed(target)
+
+    def _close_committed(self, target: Target) -> ConfinedRecoveryOutcome:
+        self.ledger.close()
+        return self._committed(target)
+
+    def _discard_earlier(self, target: Target) -> ConfinedRecoveryOutcome | None:
+        return self._retire_earlier(target, commit=False)
+
+    def _commit(self, target: Target) -> ConfinedRecoveryOutcome | None:
+        return self._retire_earlier(target, commit=True)
+
+    def _retire_earlier(self, target: Target, *, commit: bool) -> ConfinedRecoveryOutcome | None:
+        journal = self.ledger.current
+        became = retire(
+            self.ledger,
+            journal.expected_identity,
+            journal.expected_sha256,
+            accept_unproven=self.rules.accept_unproven,
+            before=self._say_committed if commit else None,
+        )
+        if became is Retired.DIFFERS:
+            return None
+        if became is Retired.UNPROVEN:
+            return self._keep_committed(target)
+        self.place.sync()
+        self.ledger.close()
+        return self._committed(target, kept=became is Retired.RESCUED)
+
+    def _say_committed(self) -> None:
+        self.ledger.enter(Phase.COMMITTED, Effect.AUTHORING_COMMIT)
+
+    def _keep_committed(self, target: Target) -> ConfinedRecoveryOutcome:
+        if not set_aside(self.ledger):
+            return self.stuck("recovery_name_taken")
+        self.ledger.close()
+        return self._committed(target, kept=True)
+
+    def _finish_keeping(self, target: Target) -> ConfinedRecoveryOutcome:
+        return self._keep(target)
+
+    def _keep_earlier(self, target: Target) -> ConfinedRecoveryOutcome:
+        kept = self._keep(target)
+        if kept.cleanup_required:
+            return kept
+        return self._committed(target, kept=True)
+
+    def _keep(self, target: Target) -> ConfinedRecoveryOutcome:
+        if self.ledger.current.phase != Phase.KEPT:
+            self.ledger.enter(Phase.KEPT, Effect.AUTHORING_KEEP)
+        newer = self._newer()
+        if not set_aside(self.ledger):
+            return self.stuck("recovery_name_taken")
+        self.ledger.close()
+        name = self.ledger.current.recovery_name
+        return ConfinedRecoveryOutcome(
+            found=True,
+            status=Status.RECOVERY_REQUIRED,
+            reason="kept" if target is not Target.ABSENT else "kept_target_missing",
+            recovery_name=name if self.folder.look(name) is not None else None,
+            newer=newer,
+        )
+
+    def _newer(self) -> str:
+        """Which of the two versions was written later, by the files' own times."""
+        side = self.folder.look(self.ledger.current.exchange_name)
+        target = self.folder.look(self.place.leaf)
+        if side is None or target is None:
+            return ""
+        return "recovery" if side.modified_ns > target.modified_ns else "target"
+
+    def _exchange_back(self, _: Target) -> None:
+        if self.ledger.current.phase == Phase.PREPARED:
+            self.ledger.enter(Phase.ROLLING_BACK, Effect.AUTHORING_ROLL_BACK)
+        try:
+            with self.place.probe(Effect.AUTHORING_EXCHANGE_BACK):
+                self.folder.exchange(self.place.leaf, self.ledger.current.exchange_name)
+        except NameMissing:
+            return
+        self.place.sync()
+
+    def _discard_ours(self, target: Target) -> ConfinedRecoveryOutcome | None:
+        journal = self.ledger.current
+        became = retire(
+            self.ledger,
+            journal.desired_identity,
+            journal.desired_sha256,
+            accept_unproven=self.rules.accept_unproven,
+        )
+        if became is Retired.DIFFERS:
+            return None
+        if became is Retired.UNPROVEN and not set_aside(self.ledger):
+            return self.stuck("recovery_name_taken")
+        self.place.sync()
+        self.ledger.close()
+        return self._not_committed(target, kept=became is not Retired.GONE)
+
+    # -- removal of a file that we created
+
+    def _removed(self, target: Target) -> ConfinedRecoveryOutcome:
+        self.ledger.close()
+        reason = "removed" if target is Target.ABSENT else "not_owned"
+        return ConfinedRecoveryOutcome(found=True, status=Status.ROLLED_BACK, reason=reason)
+
+    def _discard_removed(self, target: Target) -> ConfinedRecoveryOutcome | None:
+        journal = self.ledger.current
+        became = retire(
+            self.ledger,
+            journal.expected_identity,
+            journal.expected_sha256,
+            accept_unproven=self.rules.accept_unproven,
+        )
+        if became is Retired.DIFFERS:
+            return None
+        if became is Retired.UNPROVEN and not set_aside(self.ledger):
+            return self.stuck("recovery_name_taken")
+        self.place.sync()
+        self.ledger.close()
+        name = None if became is Retired.GONE else journal.recovery_name
+        return ConfinedRecoveryOutcome(
+            found=True,
+            status=Status.ROLLED_BACK,
+            reason="removed" if name is None else "kept",
+            recovery_name=name,
+        )
+
+    def _put_back(self, _: Target) -> None:
+        try:
+            with self.place.probe(Effect.AUTHORING_PUT_BACK):
+                self.folder.move(self.ledger.current.exchange_name, self.place.leaf)
+        except (NameTaken, NameMissing):
+            return
+        self.place.sync()
+
+    # -- words for what happened
+
+    def _drop(self, leaf: str) -> None:
+        try:
+            with self.place.probe(Effect.AUTHORING_DISCARD):
+                self.folder.unlink(leaf)
+        except NameMissing:
+            return
+        self.place.sync()
+
+    def _committed(self, target: Target, *, kept: bool = False) -> ConfinedRecoveryOutcome:
+        return ConfinedRecoveryOutcome(
+            found=True,
+            status=Status.COMMITTED,
+            reason="committed",
+            recovery_name=self.ledger.current.recovery_name if kept else None,
+            changed_since=target is not Target.OURS,
+        )
+
+    def _not_committed(self, target: Target, *, kept: bool = False) -> ConfinedRecoveryOutcome:
+        look = self.folder.look(self.place.leaf)
+        if look is None or target is Target.ABSENT:
+            reason = "source_missing"
+        elif self.ledger.current.phase == Phase.ROLLING_BACK:
+            # The inode may be the expected one, written to in place.
+            reason = "source_changed"
+        elif look.identity == self.ledger.current.expected_identity:
+            reason = "not_committed"
+        else:
+            reason = "source_changed"
+        return ConfinedRecoveryOutcome(
+            found=True,
+            status=Status.ROLLED_BACK,
+            reason=reason,
+            recovery_name=self.ledger.current.recovery_name if kept else None,
+        )
+
+
+def _set_journal_aside(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
+    """Keep what is no journal of this leaf under a recovery name, so that the leaf works again."""
+    name = recovery_name(rules.nonce)
+    try:
+        with place.probe(Effect.AUTHORING_SET_ASIDE):
+            place.folder.move(place.journal, name)
+    except NameMissing:
+        return ConfinedRecoveryOutcome(found=False)
+    place.sync()
+    return ConfinedRecoveryOutcome(
+        found=True,
+        status=Status.RECOVERY_REQUIRED,
+        reason="journal_invalid",
+        recovery_name=name,
+    )

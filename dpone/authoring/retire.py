@@ -1,0 +1,122 @@
+"""Taking the name from bytes that are not needed, when nobody can still be writing to them.
+
+Promise: a name is unlinked only while the kernel shows that nobody has the inode open for writing,
+and whoever tries meanwhile is held up and seen. Whatever cannot be proven keeps a name. Not
+promised: an `open` that is still in flight at the last check. Source: ADR 0023, steps 7
+and 8; the read lease of Linux.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from enum import StrEnum
+
+from dpone.authoring.record import Ledger
+from dpone.contracts.authoring import FILE_BYTES_MAX, Proof, sha256_of
+from dpone.contracts.effects import Effect
+from dpone.ports.files import (
+    ChangedDuringRead,
+    FilesError,
+    FileTooLarge,
+    Held,
+    NameMissing,
+    NameTaken,
+)
+
+_QUIET_WAIT_S = 1.0
+_QUIET_POLL_S = 0.01
+
+
+class Retired(StrEnum):
+    """What became of the bytes."""
+
+    GONE = "gone"
+    RESCUED = "rescued"
+    """Written to after its name was gone; a copy has the recovery name."""
+    DIFFERS = "differs"
+    """Not the inode and digest that were named; nothing was done."""
+    UNPROVEN = "unproven"
+    """Right, and somebody may still write to it; nothing was unlinked."""
+
+
+def retire(
+    ledger: Ledger,
+    identity: str,
+    digest: str,
+    *,
+    accept_unproven: bool,
+    before: Callable[[], None] | None = None,
+) -> Retired:
+    """Unlink the side file if it is this inode with this digest and provably quiet.
+
+    `before` is called when inode and digest are right, with the proof held, and before anything
+    is unlinked. Raises `FilesError`.
+    """
+    place, name = ledger.place, ledger.current.exchange_name
+    held = place.folder.hold(name)
+    if held is None:
+        return Retired.DIFFERS
+    try:
+        proof = held.prove()
+        if held.look().identity != identity or _digest(held) != digest:
+            return Retired.DIFFERS
+        if before is not None:
+            before()
+        is_free = proof is Proof.PROVEN or (proof is Proof.UNKNOWN and accept_unproven)
+        if not is_free or (proof is Proof.PROVEN and not held.undisturbed()):
+            return Retired.UNPROVEN
+        with place.probe(Effect.AUTHORING_DISCARD):
+            place.folder.unlink(name)
+        if proof is Proof.PROVEN and not held.undisturbed():
+            return _rescue(ledger, held, digest)
+        return Retired.GONE
+    finally:
+        held.close()
+
+
+def set_aside(ledger: Ledger) -> bool:
+    """Move the side file to the recovery name, and sync; False when that name is taken.
+
+    Nothing is ever overwritten, and a rename touches no byte of what it moves.
+    """
+    place, journal = ledger.place, ledger.current
+    try:
+        with place.probe(Effect.AUTHORING_SET_ASIDE):
+            place.folder.move(journal.exchange_name, journal.recovery_name)
+    except NameTaken:
+        return False
+    except NameMissing:
+        # An earlier run had moved it, or its owner took it away.
+        return True
+    place.sync()
+    return True
+
+
+def _digest(held: Held) -> str:
+    try:
+        return sha256_of(held.read(FILE_BYTES_MAX))
+    except (ChangedDuringRead, FileTooLarge):
+        return ""
+
+
+def _rescue(ledger: Ledger, held: Held, digest: str) -> Retired:
+    """Somebody opened the file while its name went: let him write, and keep what he wrote."""
+    held.release()
+    deadline = time.monotonic() + _QUIET_WAIT_S
+    while held.prove() is not Proof.PROVEN and time.monotonic() < deadline:
+        time.sleep(_QUIET_POLL_S)
+    data = held.read(FILE_BYTES_MAX)
+    if sha256_of(data) == digest:
+        return Retired.GONE
+    place, name = ledger.place, ledger.current.recovery_name
+    try:
+        staged = place.folder.stage(data, held)
+        with place.probe(Effect.AUTHORING_RESCUE):
+            place.folder.link(staged, name)
+    except FilesError:
+        with place.probe(Effect.AUTHORING_RESCUE):
+            staged = place.folder.create(name, data, held)
+    staged.close()
+    place.sync()
+    return Retired.RESCUED

@@ -1,0 +1,155 @@
+"""Undoing a publication: compensations in reverse, none of which stops the others.
+
+Promise: only files of a receipt are removed and only our own bytes are put back; each failure is
+recorded and the rest still runs. Source: ADR 0023, multi-file authoring apply, steps 5 and 6.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from dpone.authoring.confined import ConfinedFiles, split
+from dpone.authoring.fragments import Fragments
+from dpone.authoring.receipts import OpenReceipt
+from dpone.authoring.record import Place
+from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
+from dpone.contracts.effects import Effect
+from dpone.contracts.errors import DponeError
+from dpone.contracts.errors_authoring import SourceChanged, SourceMissing
+from dpone.contracts.publication import Change, Entry, FileOutcome
+from dpone.ports.files import FilesError, NameMissing
+
+
+class Undo:
+    """Compensates for what a publication did. `files` is told what became of each path."""
+
+    def __init__(self, confined: ConfinedFiles, files: dict[str, FileOutcome]) -> None:
+        self.confined = confined
+        self.files = files
+        self.issues: list[FileOutcome] = []
+
+    def compensate(self, edited: list[Change], new: Fragments) -> list[FileOutcome]:
+        """Put edits back, remove new files and empty folders; return what failed."""
+        for change in reversed(edited):
+            self._attempt(change.path, partial(self._put_back, change))
+        if new.receipt is not None:
+            self._withdraw(new.receipt.receipt.entries)
+        for path in reversed(new.folders):
+            self._attempt(path, partial(self._remove_folder, path))
+        if new.receipt is not None and not self.issues:
+            self._attempt(new.receipt.place.path, new.receipt.settle)
+        return self.issues
+
+    def conclude(self, found: OpenReceipt) -> list[FileOutcome]:
+        """Conclude what a dead process left: in force, or undone; return what failed or stays."""
+        receipt, shown = found.receipt, self._root_digest(found.place)
+        stays: list[FileOutcome] = []
+        if shown == receipt.before_sha256 and shown != receipt.after_sha256:
+            self._withdraw(receipt.entries)
+        elif shown != receipt.after_sha256:
+            # Somebody changed the root since: whether it names the new files is his to say.
+            stays = [
+                FileOutcome(path=entry.path, action="preserved", reason="root_changed")
+                for entry in receipt.entries
+            ]
+        if not self.issues:
+            self._attempt(found.place.path, found.settle)
+        self.issues, issues = [], self.issues
+        return [*stays, *issues]
+
+    def _withdraw(self, entries: tuple[Entry, ...]) -> None:
+        for entry in reversed(entries):
+            self._attempt(entry.path, partial(self._drop_side, entry))
+            self._attempt(entry.path, partial(self._remove, entry))
+
+    def _attempt(self, path: str, step: Callable[[], None]) -> None:
+        try:
+            step()
+        except DponeError as error:
+            self.issues.append(FileOutcome(path=path, action="failed", reason=error.code))
+        except FilesError as error:
+            self.issues.append(FileOutcome(path=path, action="failed", reason=error.reason))
+
+    def _put_back(self, change: Change) -> None:
+        assert change.before is not None
+        try:
+            outcome = self.confined.replace_file_if_digest(
+                change.path, expected_sha256=change.after_sha256, desired=change.before
+            )
+        except (SourceChanged, SourceMissing) as error:
+            self._tell(change.path, "preserved", error.code)
+            return
+        name = _beside(change.path, outcome.recovery_name)
+        if outcome.committed:
+            self._tell(change.path, "rolled_back", outcome.reason, name)
+        elif outcome.status is Status.ROLLED_BACK:
+            self._tell(change.path, "preserved", outcome.reason, name)
+        if outcome.cleanup_required:
+            self.issues.append(
+                FileOutcome(
+                    path=change.path, action="failed", reason=outcome.reason, recovery_name=name
+                )
+            )
+
+    def _remove(self, entry: Entry) -> None:
+        try:
+            outcome = self.confined.remove_file_if_owned(entry.owned())
+        except SourceMissing:
+            return
+        name = _beside(entry.path, outcome.recovery_name)
+        if outcome.removed:
+            self._tell(entry.path, "rolled_back", outcome.reason, name)
+        elif outcome.reason == "not_owned":
+            self._tell(entry.path, "preserved", outcome.reason, name)
+        if outcome.cleanup_required:
+            self.issues.append(
+                FileOutcome(
+                    path=entry.path, action="failed", reason=outcome.reason, recovery_name=name
+                )
+            )
+
+    def _drop_side(self, entry: Entry) -> None:
+        """A side file holds nobody's bytes: it never had another name."""
+        parent, leaf = split(entry.path)
+        try:
+            with self.confined.files.folder(parent) as folder:
+                if folder.look(entry.side) is not None:
+                    with self.confined.probe(Effect.AUTHORING_DISCARD):
+                        folder.unlink(entry.side)
+                    Place(folder, leaf, self.confined.probe).sync()
+        except NameMissing:
+            return
+
+    def _remove_folder(self, path: str) -> None:
+        parent, leaf = split(path)
+        with self.confined.files.folder(parent) as folder:
+            with self.confined.probe(Effect.AUTHORING_WITHDRAW):
+                folder.remove_folder(leaf)
+            Place(folder, leaf, self.confined.probe).sync()
+
+    def _root_digest(self, place: Place) -> str | None:
+        """Empty: absent, as a root that was to be created. None: cannot be read."""
+        look = place.folder.look(place.leaf)
+        if look is None:
+            return ""
+        if look.kind is not Kind.FILE:
+            return None
+        try:
+            held = place.folder.hold(place.leaf)
+            if held is None:
+                return ""
+            try:
+                return sha256_of(held.read(FILE_BYTES_MAX))
+            finally:
+                held.close()
+        except FilesError:
+            return None
+
+    def _tell(self, path: str, action: str, reason: str, name: str | None = None) -> None:
+        self.files[path] = FileOutcome(path=path, action=action, reason=reason, recovery_name=name)
+
+
+def _beside(path: str, leaf: str | None) -> str | None:
+    parent, _ = split(path)
+    return f"{parent}/{leaf}" if leaf and parent else leaf

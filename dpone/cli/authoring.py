@@ -1,0 +1,88 @@
+"""`dpone authoring`: migrate between the authoring forms, and recover interrupted changes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from dpone.cli.desk_options import (
+    ApplyOption,
+    RootOption,
+    UnprovenOption,
+    desk_of,
+    finish,
+    relative,
+)
+from dpone.cli.session import Format, FormatOption, plain_app, printable, session_of
+
+app = plain_app("Migrate authoring forms; recover interrupted changes.")
+
+
+@app.command()
+def migrate(
+    context: typer.Context,
+    target: Annotated[
+        str, typer.Argument(help="A manifest, or its path without ending.", show_default=False)
+    ],
+    to: Annotated[str, typer.Option("--to", help="classic, flow or folder.", show_default=False)],
+    declared: Annotated[
+        str, typer.Option("--from", help="The form that is there, to make sure.")
+    ] = "",
+    plan: Annotated[
+        bool, typer.Option("--plan", help="Show the plan; this is the default.")
+    ] = False,
+    apply: ApplyOption = False,
+    root: RootOption = None,
+    accept_unproven: UnprovenOption = False,
+    chosen: FormatOption = Format.TEXT,
+) -> None:
+    """Bring a workload into another authoring form; its meaning stays the same."""
+    session = session_of(context, chosen)
+    from dpone.contracts.errors_project import OptionInvalid
+
+    if plan and apply:
+        raise OptionInvalid(option="--plan", reason="it excludes --apply")
+    desk = desk_of(session, root, accept_unproven=accept_unproven)
+    path = relative(target, root)
+    report = desk.migrate(path, to, declared=declared, apply=apply)
+    finish(session, report, f"{report.source.mode} to {report.target.mode}")
+
+
+@app.command()
+def recover(
+    context: typer.Context,
+    path: Annotated[str, typer.Argument(help="The project file.", show_default=False)],
+    keep: Annotated[
+        bool,
+        typer.Option("--keep", help="Also move aside what cannot be read, such as a link or pipe."),
+    ] = False,
+    apply: ApplyOption = False,
+    root: RootOption = None,
+    accept_unproven: UnprovenOption = False,
+    chosen: FormatOption = Format.TEXT,
+) -> None:
+    """Finish or undo an interrupted change of a file, so that it can be changed again."""
+    session = session_of(context, chosen)
+    desk = desk_of(session, root, accept_unproven=accept_unproven)
+    report = desk.recover(relative(path, root), apply=apply, by_hand=keep)
+    lines = [f"{printable(report.path)}: {_WORDS[report.status]}"]
+    if report.reason and report.status != report.reason:
+        lines[0] += f" ({report.reason})"
+    if report.recovery_name:
+        lines.append(f"kept: {report.recovery_name}")
+    if report.newer:
+        lines.append(f"written last: {'the kept file' if report.newer == 'recovery' else path}")
+    if report.status == "pending":
+        lines.append("Nothing was written. Add --apply to recover it.")
+    session.print(report, "\n".join(lines))
+    raise typer.Exit(report.exit_code)
+
+
+_WORDS = {
+    "none": "no interrupted change",
+    "pending": "an interrupted change waits",
+    "committed": "the change is in force",
+    "rolled_back": "the change was not made",
+    "recovery_required": "bytes were kept that need a look",
+}

@@ -1,0 +1,130 @@
+"""What the authoring commands print for machines: one closed, versioned object each.
+
+Promise: paths are project-relative, diffs are bounded, and values that look like secrets are
+struck out of them. Source: ADR 0023, public contract; the shapes in use.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from dpone.contracts.run_report import ErrorReport
+
+DIFF_CHARS_MAX = 16 * 1024
+
+
+class ChangeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One file: `action` is create, modify, no_op or what became of it in an apply."""
+
+    action: str
+    path: str
+    before_sha256: str | None
+    after_sha256: str
+    unified_diff: str = ""
+    message: str = ""
+    recovery_name: str | None = None
+
+
+class UnitOfWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How the change as a whole ended."""
+
+    status: Literal["not_started", "committed", "rolled_back", "recovery_required"]
+    recovery_artifacts: tuple[str, ...] = ()
+    issues: tuple[str, ...] = ()
+
+
+class Counters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The three counters that metrics distinguish."""
+
+    committed_cleanup_required: int = 0
+    rolled_back: int = 0
+    recovery_required: int = 0
+
+
+class WorkloadDetails(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `dpone init workload` planned, by name."""
+
+    layout: str
+    domain: str
+    workload_id: str
+    dag_id: str | None
+    workload_set: str
+    manifest: str
+    validation: dict[str, str]
+
+
+class AuthoringReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A plan or a receipt of `dpone init` and `dpone catalog apply`.
+
+    `status`: ready, no_op, applied, blocked, rolled_back or recovery_required. `rollback_journal`
+    names the durable receipt while there is one.
+    """
+
+    command: str
+    mode: Literal["plan", "apply"]
+    status: str
+    passed: bool
+    plan_id: str
+    changes: tuple[ChangeReport, ...]
+    unit_of_work: UnitOfWork
+    counters: Counters = Counters()
+    warnings: tuple[str, ...] = ()
+    errors: tuple[ErrorReport, ...] = ()
+    next_commands: tuple[str, ...] = ()
+    details: WorkloadDetails | None = None
+    rollback_journal: str | None = None
+    exit_code: int = 0
+    schema: str = "dpone.authoring-report.v1"
+
+
+class FormReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One side of a migration: its form, its meaning, and its root where there is one."""
+
+    mode: str
+    semantic_fingerprint: str
+    path: str | None = None
+    sha256: str | None = None
+
+
+class MigrationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A plan or a receipt of `dpone authoring migrate`.
+
+    `status`: ready, no_op, blocked or applied; `plan_id` is all zeros when blocked.
+    """
+
+    passed: bool
+    mode: Literal["plan", "apply"]
+    status: str
+    plan_id: str
+    source: FormReport
+    target: FormReport
+    changes: tuple[ChangeReport, ...]
+    retained_files: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    errors: tuple[ErrorReport, ...] = ()
+    unit_of_work: UnitOfWork = UnitOfWork(status="not_started")
+    counters: Counters = Counters()
+    exit_code: int = 0
+    kind: str = "authoring_migration"
+    schema: str = "dpone.authoring-migration.v1"
+
+
+class RecoveryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What `dpone authoring recover` found, and with `--apply` did.
+
+    `status`: none, pending, committed, rolled_back or recovery_required.
+    """
+
+    path: str
+    mode: Literal["plan", "apply"]
+    status: str
+    reason: str = ""
+    recovery_name: str | None = None
+    changed_since: bool = False
+    newer: str = ""
+    cleanup_required: bool = False
+    counters: Counters = Counters()
+    exit_code: int = 0
+    schema: str = "dpone.authoring-recovery.v1"

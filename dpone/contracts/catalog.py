@@ -1,0 +1,138 @@
+"""The project that authoring writes: paths, names, and the values of its generated files.
+
+Promise: pure values; the same options give the same bytes on every day. Source: the authoring
+design, commands; the formats of the deployments in use.
+"""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from dpone.contracts.errors_project import NameRefused
+from dpone.contracts.plainyaml import Plain
+
+PROJECT_FILE = "dpone.toml"
+IGNORE_FILE = ".gitignore"
+WORKLOAD_SET = "dpone_workloads/gitops/gitops.yaml"
+CATALOG_SCHEMA = "dpone.domain-catalog.v1"
+OWNERSHIP_SCHEMA = "dpone.domain-ownership.v1"
+SET_SCHEMA = "dpone.workload-set.v1"
+CATALOGS_PATTERN = "domains/*.yaml"
+
+IGNORED = (
+    ".dpone/",
+    ".dpone-*",
+    ".*.dpone-transaction.json*",
+    ".*.dpone-publish.json*",
+)
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{1,127}")
+_DAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,249}")
+
+
+def check_name(what: str, name: str) -> None:
+    """Refuse what is no name of a domain or workload. Raises `NameRefused`."""
+    if not _NAME.fullmatch(name):
+        raise NameRefused(what=what, name=name, reason="it has another form or length")
+
+
+def check_dag(name: str) -> None:
+    """Refuse what Airflow would not take for a DAG's id. Raises `NameRefused`."""
+    if not _DAG.fullmatch(name):
+        raise NameRefused(what="DAG", name=name, reason="it has another form or length")
+
+
+def catalog_path(domain: str) -> str:
+    """The catalog of a domain."""
+    return f"dpone_workloads/gitops/domains/{domain}.yaml"
+
+
+def ownership_path(domain: str) -> str:
+    """The ownership file of a domain."""
+    return f"workloads/{domain}/ownership.yaml"
+
+
+def manifest_path(domain: str, workload: str, form: str = "classic") -> str:
+    """The root source of a workload in one of the authoring forms."""
+    if form == "classic":
+        return f"workloads/{domain}/{workload}.yaml"
+    return f"workloads/{domain}/{workload}/pipeline.yaml"
+
+
+class Owner(msgspec.Struct, frozen=True, kw_only=True):
+    """Who answers for a domain; each text has 1 to 256 characters and is not blank."""
+
+    team: str
+    contact: str
+    approver_team: str
+
+    def __post_init__(self) -> None:
+        for text in (self.team, self.contact, self.approver_team):
+            if not text.strip() or len(text) > 256 or any(ord(letter) < 32 for letter in text):
+                raise NameRefused(what="owner", name=text, reason="it is blank, too long or odd")
+
+    def document(self, domain: str) -> Plain:
+        """The ownership file's value."""
+        return {
+            "schema": OWNERSHIP_SCHEMA,
+            "domain": domain,
+            "owner": {"team": self.team, "contact": self.contact},
+            "approvers": {"github_team": self.approver_team},
+        }
+
+
+class Dag(msgspec.Struct, frozen=True, kw_only=True):
+    """A generated DAG declaration: every field of it is compared on a later run."""
+
+    dag_id: str
+    workloads: tuple[str, ...] = ()
+    description: str = ""
+    schedule: str = "0 6 * * *"
+    start_date: str = "2026-01-01"
+    timezone: str = "UTC"
+    owner: str = "data_platform"
+    retries: int = 2
+    max_active_runs: int = 1
+
+    def entry(self) -> dict[str, Plain]:
+        """The catalog's value of this DAG."""
+        return {
+            "description": self.description or f"Loads of {self.dag_id}",
+            "schedule": self.schedule,
+            "start_date": self.start_date,
+            "timezone": self.timezone,
+            "catchup": False,
+            "max_active_runs": self.max_active_runs,
+            "default_args": {"owner": self.owner, "retries": self.retries},
+            "workloads": list(self.workloads),
+        }
+
+
+def catalog_document(domain: str) -> Plain:
+    """A new catalog's value."""
+    return {"schema": CATALOG_SCHEMA, "domain": domain, "workloads": {}, "dags": {}}
+
+
+def set_document() -> Plain:
+    """A new workload set's value."""
+    return {"schema": SET_SCHEMA, "catalogs": [CATALOGS_PATTERN]}
+
+
+class WorkloadOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """What a person asked for.
+
+    `source` and `target` are `<kind>` or `<kind>:<path, pattern or connection>`; `sql` belongs to
+    a query. `strategy` is append, full_refresh, merge or replace_partition, the last two with
+    `keys`.
+    """
+
+    source: str = "csv"
+    target: str = "duckdb"
+    table: str = ""
+    strategy: str = "full_refresh"
+    keys: tuple[str, ...] = ()
+    partition: str = "none"
+    sql: str = ""
+    owner: str = "data_platform"
+    form: str = "classic"

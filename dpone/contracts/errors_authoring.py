@@ -1,0 +1,196 @@
+"""Errors of authoring: what was refused before a file changed, and what a person must look at."""
+
+from __future__ import annotations
+
+from dpone.contracts.errors import (
+    EXIT_CLOSED,
+    EXIT_CONFLICT,
+    EXIT_LATER,
+    DponeError,
+)
+
+_UNTOUCHED = "No file was changed."
+
+
+class AuthoringError(DponeError):
+    """Base of all refusals of authoring. `reason` is the stable word of the confined files."""
+
+
+class SourceChanged(AuthoringError):
+    """The file no longer is what the plan saw."""
+
+    code = "DPONE_AUTHORING_SOURCE_CHANGED"
+    exit_code = EXIT_CONFLICT
+    happened = "{path} changed after it was planned."
+    known = "It keeps what its writer made of it."
+    advice = "Plan again, look at the difference, and apply."
+
+
+class SourceMissing(AuthoringError):
+    """The file that was to be replaced is not there."""
+
+    code = "DPONE_AUTHORING_SOURCE_MISSING"
+    exit_code = EXIT_CONFLICT
+    happened = "{path} was planned to be replaced, and is not there any more."
+    known = _UNTOUCHED
+    advice = "Plan again."
+
+
+class FileConflict(AuthoringError):
+    """A file that was to be created exists with other bytes."""
+
+    code = "DPONE_AUTHORING_FILE_CONFLICT"
+    exit_code = EXIT_CONFLICT
+    happened = "{path} was planned to be created, and exists with other bytes."
+    known = "It was left as it is."
+    advice = "Move it away or choose another name, and plan again."
+
+
+class PathUnsafe(AuthoringError):
+    """A path that must not be followed or changed."""
+
+    code = "DPONE_AUTHORING_PATH_UNSAFE"
+    exit_code = EXIT_CLOSED
+    happened = "{path} cannot be changed safely: {reason}."
+    known = _UNTOUCHED
+    advice = "Put a plain file inside the project there, and run again."
+
+
+class PathInvalid(AuthoringError):
+    """A path that names no file inside the project."""
+
+    code = "DPONE_AUTHORING_PATH_INVALID"
+    exit_code = EXIT_CLOSED
+    happened = "{path} names no file of this project: {reason}."
+    known = _UNTOUCHED
+    advice = "Give a path below the project's folder, without .. and links."
+
+
+class TargetHardLinked(AuthoringError):
+    """The file has more than one name, and an exchange would split them."""
+
+    code = "DPONE_AUTHORING_HARD_LINK"
+    exit_code = EXIT_CLOSED
+    happened = "{path} has another hard link, which a replacement would split from it."
+    known = _UNTOUCHED
+    advice = "Make it a file of its own (copy it and rename the copy over it), and run again."
+
+
+class TargetReadOnly(AuthoringError):
+    """The file is marked read-only."""
+
+    code = "DPONE_AUTHORING_READ_ONLY"
+    exit_code = EXIT_CLOSED
+    happened = "{path} is marked read-only."
+    known = _UNTOUCHED
+    advice = "If it may be changed: chmod u+w, and run again."
+
+
+class FolderReadOnly(AuthoringError):
+    """The directory does not let us make, rename or remove names."""
+
+    code = "DPONE_AUTHORING_FOLDER_READ_ONLY"
+    exit_code = EXIT_CLOSED
+    happened = "The folder of {path} does not allow names to be changed ({reason})."
+    known = _UNTOUCHED
+    advice = "Give this user write permission on the folder, and run again."
+
+
+class TargetMountPoint(AuthoringError):
+    """The file is itself a mount point."""
+
+    code = "DPONE_AUTHORING_MOUNT_POINT"
+    exit_code = EXIT_CLOSED
+    happened = "{path} is a mount point; its name cannot be exchanged."
+    known = _UNTOUCHED
+    advice = "Mount the folder instead of the file, and run again."
+
+
+class OwnershipNotPreservable(AuthoringError):
+    """Owner, group, access list, attributes or label would be lost."""
+
+    code = "DPONE_AUTHORING_OWNERSHIP_NOT_PRESERVABLE"
+    exit_code = EXIT_CLOSED
+    happened = "The owner, group, access list, attributes or label of {path} cannot be kept."
+    known = _UNTOUCHED
+    advice = "Run as the file's owner, and again."
+
+
+class AtomicExchangeUnsupported(AuthoringError):
+    """The platform, file system or mount has no exchange that can be relied on."""
+
+    code = "DPONE_AUTHORING_ATOMIC_EXCHANGE_UNSUPPORTED"
+    exit_code = EXIT_CLOSED
+    happened = "Two names cannot be exchanged atomically in the folder of {path}."
+    known = _UNTOUCHED
+    advice = "Plans and checks work here. Apply on a local Linux or macOS file system."
+
+
+class SyncRefused(AuthoringError):
+    """The file system does not confirm that names are durable."""
+
+    code = "DPONE_AUTHORING_SYNC_FAILED"
+    exit_code = EXIT_CLOSED
+    happened = "The folder of {path} or a file in it could not be synced ({reason})."
+    known = "Nothing was exchanged; {path} is as it was."
+    advice = "Check the disk and the mount; a file system without directory sync is unsupported."
+
+
+class StorageExhausted(AuthoringError):
+    """No space or quota for the new bytes."""
+
+    code = "DPONE_AUTHORING_STORAGE_FULL"
+    exit_code = EXIT_CLOSED
+    happened = "There is no space for the new bytes of {path}."
+    known = "{path} is as it was."
+    advice = "Free some space, and run again."
+
+
+class TransactionInProgress(AuthoringError):
+    """A live process is changing this very file."""
+
+    code = "DPONE_AUTHORING_TRANSACTION_IN_PROGRESS"
+    exit_code = EXIT_LATER
+    happened = "Another process is changing {path} right now."
+    known = "This run wrote nothing."
+    advice = "Run again when it has ended."
+
+
+class RecoveryRequired(AuthoringError):
+    """An earlier transaction left something that a person must look at."""
+
+    code = "DPONE_AUTHORING_RECOVERY_REQUIRED"
+    exit_code = EXIT_CLOSED
+    happened = "An earlier change of {path} was interrupted, and needs a look: {reason}."
+    known = "Nothing was lost. Kept bytes: {recovery_name}."
+    advice = "Compare {path} with the kept file, then run: dpone authoring recover {path}"
+
+
+class CleanupRequired(AuthoringError):
+    """The change is in force, and something of it remains to be cleared."""
+
+    code = "DPONE_AUTHORING_CLEANUP_REQUIRED"
+    exit_code = EXIT_CLOSED
+    happened = "{path} was changed, and clearing up after it did not finish ({reason})."
+    known = "{path} shows the new bytes."
+    advice = "Run: dpone authoring recover {path} --apply"
+
+
+class FileUnreadable(AuthoringError):
+    """A file exists and cannot be read as it must be."""
+
+    code = "DPONE_AUTHORING_FILE_UNREADABLE"
+    exit_code = EXIT_CLOSED
+    happened = "{path} cannot be read: {reason}."
+    known = _UNTOUCHED
+    advice = "Make it a readable file of at most 4 MiB, and run again."
+
+
+class WriteFailed(AuthoringError):
+    """The file system refused a write for a reason that has no code of its own."""
+
+    code = "DPONE_AUTHORING_WRITE_FAILED"
+    exit_code = EXIT_CLOSED
+    happened = "A change beside {path} failed ({reason})."
+    known = "{path} is as it was."
+    advice = "Check the file system, and run again."

@@ -1,0 +1,182 @@
+"""Publishing several files as one: the plan, the receipt that outlives the process, the outcome.
+
+Promise: a plan holds everything that apply will write and what it saw before; its digest names it.
+The receipt is closed and holds paths, identities and digests only. Source: ADR 0023, multi-file
+authoring apply.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from dpone.contracts.authoring import NAME_BYTES_MAX, OwnedFile, Status, sha256_of
+from dpone.contracts.canonical import digest
+from dpone.contracts.codec import convert, parse, plain
+from dpone.contracts.errors import ContractInvalid
+from dpone.contracts.transaction import NO_IDENTITY
+
+RECEIPT_SCHEMA = "dpone.authoring-publish.v1"
+RECEIPT_BYTES_MAX = 256 * 1024
+FILES_MAX = 256
+
+
+class Change(msgspec.Struct, frozen=True, kw_only=True):
+    """One file of a plan: `before` is its bytes as planned, None when it was absent."""
+
+    path: str
+    after: bytes
+    before: bytes | None = None
+
+    @property
+    def is_new(self) -> bool:
+        """Whether the file is to be created."""
+        return self.before is None
+
+    @property
+    def after_sha256(self) -> str:
+        """The digest of the bytes to write."""
+        return sha256_of(self.after)
+
+    @property
+    def before_sha256(self) -> str | None:
+        """The digest of the bytes that were seen; None when the file was absent."""
+        return None if self.before is None else sha256_of(self.before)
+
+
+class Publication(msgspec.Struct, frozen=True, kw_only=True):
+    """A plan: `fragments` and `edits` come before `root`, whose change puts all of it in force."""
+
+    root: Change
+    fragments: tuple[Change, ...] = ()
+    edits: tuple[Change, ...] = ()
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """Every file in the order of writing."""
+        return (*self.fragments, *self.edits, self.root)
+
+    @property
+    def plan_id(self) -> str:
+        """The digest of the plan."""
+        return digest([[c.path, c.before_sha256 or "", c.after_sha256] for c in self.changes])
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A new file of a receipt. `side` names it until it is complete, where names are needed."""
+
+    path: str
+    sha256: str
+    size: int
+    device: int
+    identity: str
+    side: str
+
+    def owned(self) -> OwnedFile:
+        """The receipt of this single file."""
+        return OwnedFile(
+            path=self.path,
+            device=self.device,
+            identity=self.identity,
+            size=self.size,
+            sha256=self.sha256,
+        )
+
+
+class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is durable beside the root before a new file gets its name.
+
+    `phase` 0: new files may be incomplete under their side names. 1: they are complete.
+    `before_sha256` is empty when the root was to be created.
+    """
+
+    phase: int
+    schema: str
+    root_name: str
+    plan_id: str
+    nonce: str
+    before_sha256: str
+    after_sha256: str
+    entries: tuple[Entry, ...]
+
+    def __post_init__(self) -> None:
+        if self.schema != RECEIPT_SCHEMA or self.phase not in (0, 1):
+            raise ValueError("the schema or the phase is unknown")
+        for entry in self.entries:
+            if len(entry.identity) != len(NO_IDENTITY):
+                raise ValueError("an identity has not its form")
+
+
+_PHASE = b'{"phase":'
+RECEIPT_PHASE_OFFSET = len(_PHASE)
+
+
+def encode_receipt(receipt: Receipt) -> bytes:
+    """The bytes of a receipt, the phase's digit first."""
+    fields = plain(receipt)
+    phase = int(fields.pop("phase"))
+    rest = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return _PHASE + str(phase).encode() + b"," + rest[1:].encode() + b"\n"
+
+
+def decode_receipt(data: bytes, root_name: str) -> Receipt:
+    """Read a receipt that lies beside `root_name`. Raises `ContractInvalid`."""
+    value: Any = parse(data, bytes_max=RECEIPT_BYTES_MAX)
+    found = convert(value, Receipt)
+    if found.root_name != root_name:
+        raise ContractInvalid(contract="Receipt", reason="it names another root")
+    return found
+
+
+def receipt_name(leaf: str, name_bytes_max: int = NAME_BYTES_MAX) -> str:
+    """The receipt's name; the leaf's digest stands in where the plain name would be too long."""
+    name = f".{leaf}.dpone-publish.json"
+    if len(name.encode()) <= name_bytes_max:
+        return name
+    return f".dpone-{sha256_of(leaf.encode())[:32]}.publish.json"
+
+
+class FileOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What became of one file.
+
+    `action`: create, update, no_op, rolled_back, preserved (somebody else's now), not_applied,
+    recovery_required or failed. `recovery_name`: project-relative path of kept bytes.
+    """
+
+    path: str
+    action: str
+    reason: str = ""
+    recovery_name: str | None = None
+
+
+class PublishOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What publishing did. NONE: everything was identical already.
+
+    `issues` are the compensations and clean-ups that failed, as stable words with their paths.
+    """
+
+    status: Status
+    plan_id: str
+    files: tuple[FileOutcome, ...]
+    issues: tuple[FileOutcome, ...] = ()
+    cleanup_required: bool = False
+    reason: str = ""
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """The three counters of receipts and metrics."""
+        return {
+            "committed_cleanup_required": int(
+                self.status is Status.COMMITTED and self.cleanup_required
+            ),
+            "rolled_back": int(self.status is Status.ROLLED_BACK),
+            "recovery_required": int(self.status is Status.RECOVERY_REQUIRED),
+        }
+
+    @property
+    def recovery_names(self) -> tuple[str, ...]:
+        """Every kept name, project-relative."""
+        both = (*self.files, *self.issues)
+        return tuple(f.recovery_name for f in both if f.recovery_name)
