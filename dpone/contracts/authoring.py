@@ -31,7 +31,7 @@ class Look(NamedTuple):
     `identity` is inode and birth time (or generation) as fixed-width text: it survives a rename
     and differs for a file that was deleted and made again. `device` and `mount` are numbers of
     this boot. `size` is in bytes, `mode` holds the permission bits, `modified_ns` is the time of
-    the last write since the epoch.
+    the last write since the epoch, `immutable` a flag that forbids removal even to its owner.
     """
 
     kind: Kind
@@ -44,6 +44,7 @@ class Look(NamedTuple):
     owner: int
     group: int
     modified_ns: int
+    immutable: bool = False
 
 
 class Proof(StrEnum):

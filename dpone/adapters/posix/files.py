@@ -43,7 +43,7 @@ class PosixFiles:
             descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for part in path.split("/") if path else []:
-                below = _open_part(descriptor, part)
+                below = open_part(descriptor, part)
                 os.close(descriptor)
                 descriptor = below
             yield PosixFolder(descriptor, path)
@@ -51,7 +51,8 @@ class PosixFiles:
             os.close(descriptor)
 
 
-def _open_part(descriptor: int, part: str) -> int:
+def open_part(descriptor: int, part: str) -> int:
+    """Open a directory in a directory, following no link. Raises `FilesError`."""
     if part in ("", ".", ".."):
         raise files.NotAFolder(part)
     with translated(part):

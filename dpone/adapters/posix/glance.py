@@ -16,6 +16,7 @@ from dpone.contracts.authoring import Kind, Look
 
 _SYMLINK_NOFOLLOW, _EMPTY_PATH = 0x100, 0x1000
 _BASIC, _BIRTH, _MOUNT = 0x7FF, 0x800, 0x1000
+_IMMUTABLE = 0x10 | 0x20  # immutable, append-only
 
 
 class _Time(ctypes.Structure):
@@ -94,6 +95,7 @@ def _ask(descriptor: int, name: bytes, flags: int) -> Look:
         owner=answer.uid,
         group=answer.gid,
         modified_ns=_ns(answer.mtime),
+        immutable=bool(answer.attributes & _IMMUTABLE),
     )
 
 

@@ -43,19 +43,24 @@ SUPPORTED = _NATIVE is not None
 
 def exchange(folder: int, left: str, right: str) -> None:
     """Swap what two names of a directory show. Raises `OSError`."""
-    _call(folder, left, right, is_swap=True)
+    _call(folder, left, folder, right, is_swap=True)
 
 
 def move(folder: int, leaf: str, free: str) -> None:
     """Rename to a name that nothing bears. Raises `OSError`, EEXIST when it is taken."""
-    _call(folder, leaf, free, is_swap=False)
+    _call(folder, leaf, folder, free, is_swap=False)
 
 
-def _call(folder: int, left: str, right: str, *, is_swap: bool) -> None:
+def carry(folder: int, leaf: str, to: int, free: str) -> None:
+    """Rename into another directory, to a name that nothing bears. Raises `OSError`."""
+    _call(folder, leaf, to, free, is_swap=False)
+
+
+def _call(folder: int, left: str, to: int, right: str, *, is_swap: bool) -> None:
     if _NATIVE is None:
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS))
     function, swap, exclusive = _NATIVE
     flag = swap if is_swap else exclusive
-    if function(folder, os.fsencode(left), folder, os.fsencode(right), flag) != 0:
+    if function(folder, os.fsencode(left), to, os.fsencode(right), flag) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
