@@ -28,7 +28,8 @@ from certification.programme import (
     run_tests,
 )
 from certification.verify import problems
-from dpone.contracts.effects import ABOUT, Effect
+from dpone.contracts.effects import Effect
+from dpone.contracts.effects_about import ABOUT
 from faultinject.workloads import STRATEGIES
 
 PARTS = ("suites", "kills", "models", "tests")

@@ -38,6 +38,8 @@ from dpone.ports.target import Target
 
 if TYPE_CHECKING:
     from dpone.authoring.desk import Desk
+    from dpone.ports.cachefiles import CacheFiles
+    from dpone.retention.cache import Document
 
 OpenProject = Project
 _HEARTS: WeakKeyDictionary[Journal, dict[tuple[float, float], Heartbeat]] = WeakKeyDictionary()
@@ -183,6 +185,43 @@ def project_root(start: Path) -> Path:
     return next(
         (root for root in (folder, *folder.parents) if (root / "dpone.toml").is_file()), folder
     )
+
+
+# -- retention -------------------------------------------------------------------------------------
+
+
+def open_cache(root: Path, *, create: bool = False) -> CacheFiles:
+    """Open a deployment cache; `create` makes its directory, whose parent must be there.
+
+    Raises `CacheRootUnsafe` before anything is looked at, and `CacheRootMissing`.
+    """
+    from dpone.adapters.posix.cachefiles import PosixCache
+    from dpone.contracts.cache_layout import unsafe_root
+    from dpone.contracts.errors_cache import CacheRootMissing, CacheRootUnsafe
+
+    resolved = root.resolve()
+    try:
+        home = str(Path.home().resolve())
+    except RuntimeError:
+        # A user of a container may have no home; then nothing is in it.
+        home = ""
+    reason = unsafe_root(str(root), str(resolved), str(Path.cwd().resolve()), home)
+    if reason:
+        raise CacheRootUnsafe(reason=reason)
+    if create and resolved.parent.is_dir():
+        resolved.mkdir(exist_ok=True)
+    if not resolved.is_dir():
+        raise CacheRootMissing(root=root.name)
+    return PosixCache(resolved)
+
+
+def open_document(path: Path) -> Document:
+    """A file that an option names; links on the way to it are followed once, now."""
+    from dpone.adapters.posix.cachefiles import PosixCache
+    from dpone.retention.cache import Document
+
+    resolved = path.resolve()
+    return Document(PosixCache(resolved.parent), resolved.name)
 
 
 # -- routes ----------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dpone.contracts.effects import ABOUT
+from dpone.contracts.effects_about import ABOUT
 from faultinject import operators, workloads
 from faultinject.matrix import FENCED, World, fresh
 from faultinject.operators import entry_of

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import dpone.contracts
-from dpone.contracts.effects import ABOUT, Effect
+from dpone.contracts.effects import Effect
+from dpone.contracts.effects_about import ABOUT
 from dpone.contracts.errors import DponeError
 from dpone.contracts.recovery_rules import Action, Side, Target, decide, decide_earlier
 from dpone.contracts.transaction import Phase

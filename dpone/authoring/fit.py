@@ -53,6 +53,9 @@ def check_target(place: Place, look: Look) -> None:
     """Refuse a file that an exchange would harm. Raises an `AuthoringError`."""
     if look.kind is not Kind.FILE:
         raise errors.PathUnsafe(path=place.path, reason="not_regular_file")
+    if look.links == 0:
+        # A save by rename has just taken its name.
+        raise errors.SourceChanged(path=place.path)
     if look.links != 1:
         raise errors.TargetHardLinked(path=place.path)
     if not look.mode & _WRITE_BITS:

@@ -77,7 +77,13 @@ class Publisher:
             work = _Work(stack, Fragments(self.files, self.probe, stack))
             undo = Undo(self.confined, work.files)
             self._take_over(plan, work)
-            missing = self._check(plan, work)
+            try:
+                missing = self._check(plan, work)
+            except DponeError as error:
+                if work.prior:
+                    # What recovery kept or concluded is told beside the refusal.
+                    self._undone(plan, work, undo, error)
+                raise
             if self._is_done(plan, work):
                 return self._finished(plan, work)
             try:
@@ -97,7 +103,7 @@ class Publisher:
 
         The same plan then creates them again; another plan finds nothing of the first one.
         """
-        self._recover(plan)
+        self._recover(plan, work)
         for change in (*plan.edits, plan.root):
             self._conclude(change.path, work)
 
@@ -118,8 +124,12 @@ class Publisher:
             raise RecoveryRequired(path=path, reason="receipt_invalid", recovery_name=name)
         work.stack.callback(found.record.close)
         # What became of its files is not what becomes of this plan's.
-        prior = Undo(self.confined, {}).conclude(found)
-        work.prior += prior
+        became: dict[str, FileOutcome] = {}
+        try:
+            prior = Undo(self.confined, became).conclude(found)
+        except FilesError as error:
+            raise refusal(error, path) from error
+        work.prior += [*prior, *(file for file in became.values() if file.recovery_name)]
         failed = next((issue for issue in prior if issue.action == "failed"), None)
         if failed is not None:
             raise RecoveryRequired(
@@ -128,7 +138,7 @@ class Publisher:
                 recovery_name=failed.recovery_name or "none",
             )
 
-    def _recover(self, plan: Publication) -> None:
+    def _recover(self, plan: Publication, work: _Work) -> None:
         for change in plan.changes:
             try:
                 found = self.confined.recover_file_transaction(change.path)
@@ -141,6 +151,8 @@ class Publisher:
                     reason=found.reason,
                     recovery_name=found.recovery_name or "none",
                 )
+            if found.recovery_name:
+                work.prior.append(_kept(change.path, found.recovery_name))
 
     # -- algorithm step 1
 
@@ -179,7 +191,21 @@ class Publisher:
         # A file that was found right may have been an interrupted run's, and gone with it.
         if not change.is_new and change.before != change.after:
             raise SourceMissing(path=change.path)
+        self._check_new(change.path)
         return True
+
+    def _check_new(self, path: str) -> None:
+        """Refuse a new file where names cannot be changed, or taken back safely."""
+        parent, leaf = split(path)
+        while True:
+            try:
+                with self.files.folder(parent) as folder:
+                    check_folder(Place(folder, leaf, self.probe))
+                    return
+            except NameMissing:
+                parent, _, leaf = parent.rpartition("/")
+            except FilesError as error:
+                raise refusal(error, path) from error
 
     def _digest(self, place: Place) -> str:
         held = place.folder.hold(place.leaf)
@@ -313,6 +339,15 @@ class Publisher:
             reason=shown.code,
         )
         raise Unpublished(shown, outcome) from error
+
+
+def _kept(path: str, leaf: str) -> FileOutcome:
+    """Bytes that the recovery of an earlier run kept."""
+    parent, _ = split(path)
+    name = f"{parent}/{leaf}" if parent else leaf
+    return FileOutcome(
+        path=path, action="preserved", reason="earlier_bytes_kept", recovery_name=name
+    )
 
 
 def _issue(path: str, reason: str) -> FileOutcome:

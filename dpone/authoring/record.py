@@ -73,11 +73,15 @@ class Malformed(Exception):
 
 @dataclass(slots=True)
 class Ledger:
-    """A transaction whose journal this process has locked."""
+    """A transaction whose journal this process has locked.
+
+    `scratch`: there may be files of a rehearsal, this process's or a dead one's.
+    """
 
     place: Place
     record: Record
     journal: Transaction | EarlierTransaction
+    scratch: bool = True
 
     @property
     def current(self) -> Transaction:
@@ -103,7 +107,7 @@ class Ledger:
 
     def close(self) -> None:
         """Clear the scratch names, then the journal itself. Raises `FilesError`."""
-        if isinstance(self.journal, Transaction) and self._clear_scratch():
+        if self.scratch and isinstance(self.journal, Transaction) and self._clear_scratch():
             self.place.sync()
         with self.place.probe(Effect.AUTHORING_CLOSE):
             self.place.folder.unlink(self.place.journal)
@@ -135,7 +139,7 @@ def begin(place: Place, journal: Transaction) -> Ledger:
     except BaseException:
         record.close()
         raise
-    return Ledger(place, record, journal)
+    return Ledger(place, record, journal, scratch=False)
 
 
 def _begin_by_draft(place: Place, journal: Transaction, data: bytes) -> Ledger:
@@ -155,7 +159,7 @@ def _begin_by_draft(place: Place, journal: Transaction, data: bytes) -> Ledger:
     except BaseException:
         record.close()
         raise
-    return Ledger(place, record, journal)
+    return Ledger(place, record, journal, scratch=False)
 
 
 def find(place: Place) -> Ledger | None:

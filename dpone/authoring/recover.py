@@ -15,7 +15,6 @@ from dpone.authoring.retire import Retired, retire, set_aside
 from dpone.contracts.authoring import (
     FILE_BYTES_MAX,
     ConfinedRecoveryOutcome,
-    Kind,
     Status,
     sha256_of,
 )
@@ -110,45 +109,44 @@ class _Recovery:
             journal.expected_identity: (journal.expected_sha256, Side.EARLIER),
             journal.desired_identity: (journal.desired_sha256, Side.OURS),
         }
-        look = self.folder.look(journal.exchange_name)
-        if look is None:
-            return Side.ABSENT
-        if look.kind is not Kind.FILE or look.size > FILE_BYTES_MAX:
-            return Side.OPAQUE
-        digest, verdict = known.get(look.identity, ("", Side.OTHER))
-        shown = self._digest(journal.exchange_name)
+        shown = self._shown(journal.exchange_name)
         if shown is None:
+            return Side.ABSENT
+        identity, found = shown
+        if found is None:
             return Side.OPAQUE
-        return verdict if digest and shown == digest else Side.OTHER
+        digest, verdict = known.get(identity, ("", Side.OTHER))
+        return verdict if digest and found == digest else Side.OTHER
 
     def target(self) -> Target:
         """What the authoritative name shows."""
         journal = self.ledger.current
-        look = self.folder.look(self.place.leaf)
-        if look is None:
-            return Target.ABSENT
-        if look.kind is not Kind.FILE or look.size > FILE_BYTES_MAX:
-            return Target.OPAQUE
-        shown = self._digest(self.place.leaf)
+        shown = self._shown(self.place.leaf)
         if shown is None:
+            return Target.ABSENT
+        identity, found = shown
+        if found is None:
             return Target.OPAQUE
-        is_ours = look.identity == journal.desired_identity and shown == journal.desired_sha256
+        is_ours = identity == journal.desired_identity and found == journal.desired_sha256
         return Target.OURS if is_ours else Target.OTHER
 
-    def _digest(self, leaf: str) -> str | None:
-        """The digest; empty when it changes as we read; None when it cannot be read."""
+    def _shown(self, leaf: str) -> tuple[str, str | None] | None:
+        """Identity and digest of what bears a name; None when nothing does.
+
+        The digest is empty while the file changes as we read, and None when it cannot be read.
+        """
         try:
             held = self.folder.hold(leaf)
         except FilesError:
-            return None
+            return "", None
         if held is None:
-            return ""
-        try:
-            return sha256_of(held.read(FILE_BYTES_MAX))
-        except ChangedDuringRead:
-            return ""
-        except FilesError:
             return None
+        try:
+            return held.look().identity, sha256_of(held.read(FILE_BYTES_MAX))
+        except ChangedDuringRead:
+            return "", ""
+        except FilesError:
+            return "", None
         finally:
             held.close()
 
@@ -276,7 +274,12 @@ class _Recovery:
     def _removed(self, target: Target) -> ConfinedRecoveryOutcome:
         self.ledger.close()
         reason = "removed" if target is Target.ABSENT else "not_owned"
-        return ConfinedRecoveryOutcome(found=True, status=Status.ROLLED_BACK, reason=reason)
+        return ConfinedRecoveryOutcome(
+            found=True,
+            status=Status.ROLLED_BACK,
+            reason=reason,
+            recovery_name=self._kept_name(kept=False),
+        )
 
     def _discard_removed(self, target: Target) -> ConfinedRecoveryOutcome | None:
         journal = self.ledger.current
@@ -323,9 +326,14 @@ class _Recovery:
             found=True,
             status=Status.COMMITTED,
             reason="committed",
-            recovery_name=self.ledger.current.recovery_name if kept else None,
+            recovery_name=self._kept_name(kept=kept),
             changed_since=target is not Target.OURS,
         )
+
+    def _kept_name(self, *, kept: bool) -> str | None:
+        """The recovery name, also when an earlier run had moved bytes there and died."""
+        name = self.ledger.current.recovery_name
+        return name if kept or self.folder.look(name) is not None else None
 
     def _not_committed(self, target: Target, *, kept: bool = False) -> ConfinedRecoveryOutcome:
         look = self.folder.look(self.place.leaf)
@@ -342,7 +350,7 @@ class _Recovery:
             found=True,
             status=Status.ROLLED_BACK,
             reason=reason,
-            recovery_name=self.ledger.current.recovery_name if kept else None,
+            recovery_name=self._kept_name(kept=kept),
         )
 
 

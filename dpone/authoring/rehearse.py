@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dpone.authoring.record import Ledger
 from dpone.contracts.effects import Effect
-from dpone.ports.files import ExchangeUnsupported, FilesError, NameMissing
+from dpone.ports.files import ExchangeUnsupported, FilesError, NameMissing, StorageFull
 
 
 def rehearse(ledger: Ledger) -> None:
@@ -20,6 +20,7 @@ def rehearse(ledger: Ledger) -> None:
     folder = ledger.place.folder
     verdict = folder.certified()
     if verdict is None:
+        ledger.scratch = True
         try:
             verdict = _tried(ledger)
         finally:
@@ -41,7 +42,10 @@ def _tried(ledger: Ledger) -> bool:
     try:
         with place.probe(Effect.AUTHORING_REHEARSE):
             folder.exchange(left, right)
-    except FilesError:
+    except FilesError as error:
+        if type(error) in (FilesError, StorageFull):
+            # A failing disk says nothing about the exchange.
+            raise
         return False
     shown = [folder.look(name) for name in (left, right)]
     return [look.identity for look in shown if look is not None] == identities[::-1]

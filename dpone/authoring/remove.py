@@ -47,7 +47,9 @@ def remove(
         )
     reason = _standing(place, owned)
     if reason:
-        return ConfinedRollbackOutcome(removed=False, reason=reason)
+        return ConfinedRollbackOutcome(
+            removed=False, reason=reason, recovery_name=found.recovery_name
+        )
     nonce = nonces()
     with refusal_of(place):
         ledger = begin(place, _journal(place, owned, nonce))
@@ -68,7 +70,7 @@ def remove(
     return ConfinedRollbackOutcome(
         removed=done.reason in ("removed", "kept") and done.status is Status.ROLLED_BACK,
         reason=done.reason,
-        recovery_name=done.recovery_name,
+        recovery_name=done.recovery_name or found.recovery_name,
         cleanup_required=done.cleanup_required,
     )
 

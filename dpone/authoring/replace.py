@@ -66,18 +66,29 @@ class Replacement:
         Raises an `AuthoringError` for everything that is refused before the exchange; the file is
         then as it was. After the exchange there is an outcome, whatever happens.
         """
-        self._recover_pending()
+        earlier = self._recover_pending()
         with refusal_of(self.place):
             held = self.folder.hold(self.place.leaf)
+        if held is None and earlier:
+            raise RecoveryRequired(
+                path=self.place.path, reason="kept_target_missing", recovery_name=earlier
+            )
         if held is None:
             raise SourceMissing(path=self.place.path)
         try:
-            return self._compare(held, expected_sha256, desired)
+            outcome = self._compare(held, expected_sha256, desired)
         finally:
             held.close()
+        if earlier and outcome.recovery_name is None:
+            fields = {name: getattr(outcome, name) for name in outcome.__struct_fields__}
+            return ConfinedReplaceOutcome(**{**fields, "recovery_name": earlier})
+        return outcome
 
-    def _recover_pending(self) -> None:
-        """Algorithm step 2: nothing new is begun beside something ambiguous."""
+    def _recover_pending(self) -> str | None:
+        """Algorithm step 2: nothing new is begun beside something ambiguous.
+
+        Returns the name under which the recovery of an earlier run kept bytes.
+        """
         rules = Rules(accept_unproven=self.accept_unproven, nonce=self.nonces())
         with refusal_of(self.place):
             found = recover(self.place, rules)
@@ -87,6 +98,7 @@ class Replacement:
                 reason=found.reason,
                 recovery_name=found.recovery_name or "none",
             )
+        return found.recovery_name
 
     def _compare(self, held: Held, expected: str, desired: bytes) -> ConfinedReplaceOutcome:
         """Algorithm steps 3 and 4."""
@@ -102,6 +114,8 @@ class Replacement:
             check_target(self.place, earlier)
             check_folder(self.place)
             staged = self._stage(desired, held)
+            # The identity that the exchange will find: in an overlay it is new by now.
+            earlier = earlier._replace(identity=held.look().identity)
         try:
             return self._transact(staged, held, earlier, expected, desired)
         finally:
@@ -184,14 +198,15 @@ class Replacement:
                 self.folder.exchange(leaf, side)
         except FilesError as error:
             failure = error
-        if failure is None and self.folder.look(side) is None:
-            # A file system that reports success and drops a file: one version may be gone.
-            self.folder.certify(False)
-            return ConfinedReplaceOutcome(
-                status=Status.RECOVERY_REQUIRED, reason="exchange_lied", cleanup_required=True
-            )
-        durable = self._synced()
+        durable = False
         try:
+            if failure is None and self.folder.look(side) is None:
+                # A file system that reports success and drops a file: one version may be gone.
+                self.folder.certify(False)
+                return ConfinedReplaceOutcome(
+                    status=Status.RECOVERY_REQUIRED, reason="exchange_lied", cleanup_required=True
+                )
+            durable = self._synced()
             if not durable and failure is None and side_of(ledger) is Side.EARLIER:
                 # A power cut may yet undo the exchange: everything it would need stays.
                 return ConfinedReplaceOutcome(
@@ -232,8 +247,17 @@ class Replacement:
         self, ledger: Ledger, held: Held, error: FilesError, *, durable: bool
     ) -> ConfinedReplaceOutcome:
         """Clearing up failed. Committed or not is told by what is there, never assumed."""
-        shown = self.folder.look(self.place.leaf)
-        side = self.folder.look(ledger.current.exchange_name)
+        try:
+            shown = self.folder.look(self.place.leaf)
+            side = self.folder.look(ledger.current.exchange_name)
+        except FilesError:
+            # Not even a look: the journal stays, and recovery will tell.
+            return ConfinedReplaceOutcome(
+                status=Status.RECOVERY_REQUIRED,
+                cleanup_required=True,
+                durable=durable,
+                reason=error.reason,
+            )
         is_ours = shown is not None and shown.identity == ledger.current.desired_identity
         is_named = side is not None and side.identity == ledger.current.expected_identity
         is_committed = ledger.current.phase == Phase.COMMITTED or (

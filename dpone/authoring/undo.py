@@ -98,7 +98,7 @@ class Undo:
         except SourceMissing:
             return
         name = _beside(entry.path, outcome.recovery_name)
-        if outcome.removed:
+        if outcome.removed or (outcome.reason == "missing" and name):
             self._tell(entry.path, "rolled_back", outcome.reason, name)
         elif outcome.reason == "not_owned":
             self._tell(entry.path, "preserved", outcome.reason, name)

@@ -33,6 +33,7 @@ _COMMANDS = {
     "workload": ("dpone.cli.alias_workload", "An older name of dpone init workload."),
     "migrate": ("dpone.cli.alias_migrate", "An older name of dpone authoring migrate."),
     "journal": ("dpone.cli.journal", "Look at operations and recover them."),
+    "airflow": ("dpone.cli.airflow", "Plan and apply reviewed deletions from a cache."),
     "schema": ("dpone.cli.schema", "Print the JSON Schema of a public contract."),
 }
 

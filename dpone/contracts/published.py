@@ -6,11 +6,28 @@ import importlib
 from typing import Any
 
 _HOMES = {
+    "dpone.airflow-cache-layout.v1": ("cache_layout", "LayoutMarker"),
+    "dpone.airflow-cache-materialize.v1": ("deployment_set", "MaterializeReport"),
+    "dpone.airflow-desired-state-checkpoint.v1": ("desired_state", "DesiredStateCheckpoint"),
+    "dpone.airflow_loader_ack.v1": ("loader_ack", "EarlierLoaderAck"),
+    "dpone.airflow_loader_ack.v2": ("loader_ack", "LoaderAck"),
     "dpone.authoring-migration.v1": ("authoring_report", "MigrationReport"),
     "dpone.authoring-publish.v1": ("publication", "Receipt"),
     "dpone.authoring-recovery.v1": ("authoring_report", "RecoveryReport"),
     "dpone.authoring-report.v1": ("authoring_report", "AuthoringReport"),
     "dpone.confined-file-transaction": ("transaction", "Transaction"),
+    "dpone.current-pointer.v1": ("current_pointer", "CurrentPointer"),
+    "dpone.deployment-cache-activation-history.v2": ("activation_history", "ActivationHistory"),
+    "dpone.deployment-cache-retention-apply-receipt.v1": ("retention_receipt", "LegacyReceipt"),
+    "dpone.deployment-cache-retention-apply-receipt.v2": ("retention_receipt", "Receipt"),
+    "dpone.deployment-cache-retention-apply.v1": ("retention_apply", "ApplyV1"),
+    "dpone.deployment-cache-retention-apply.v2": ("retention_apply", "ApplyV2"),
+    "dpone.deployment-cache-retention-apply.v3": ("retention_apply", "ApplyV3"),
+    "dpone.deployment-cache-retention-plan.v1": ("retention_plan", "RetentionPlan"),
+    "dpone.deployment-cache-retention-recovery-ack.v1": ("retention_ack", "LegacyAcknowledgement"),
+    "dpone.deployment-cache-retention-recovery-ack.v2": ("retention_ack", "Acknowledgement"),
+    "dpone.deployment-cache-retention-recovery.v1": ("retention_wal", "LegacyRecovery"),
+    "dpone.deployment-cache-retention-recovery.v2": ("retention_wal", "Recovery"),
     "dpone.error.v1": ("run_report", "ErrorReport"),
     "dpone.outcome.v1": ("outcome", "Outcome"),
     "dpone.project.v1": ("project", "ProjectSpec"),
@@ -31,6 +48,18 @@ _HOMES = {
     "dpone.run-report.v1": ("run_report", "RunReport"),
     "dpone.schema-list.v1": ("run_report", "SchemaList"),
 }
+# Rules between fields, which a struct cannot say, are added by functions of the contract's module.
+_SCHEMAS = {
+    "dpone.current-pointer.v1": ("current_pointer", "pointer_schema"),
+    "dpone.deployment-cache-retention-apply-receipt.v1": ("retention_receipt", "receipt_schema"),
+    "dpone.deployment-cache-retention-apply-receipt.v2": ("retention_receipt", "receipt_schema"),
+    "dpone.deployment-cache-retention-apply.v1": ("retention_apply", "apply_schema"),
+    "dpone.deployment-cache-retention-apply.v2": ("retention_apply", "apply_schema"),
+    "dpone.deployment-cache-retention-apply.v3": ("retention_apply", "apply_schema"),
+    "dpone.deployment-cache-retention-plan.v1": ("retention_plan", "plan_schema"),
+    "dpone.deployment-cache-retention-recovery.v1": ("retention_wal", "recovery_schema"),
+    "dpone.deployment-cache-retention-recovery.v2": ("retention_wal", "recovery_schema"),
+}
 NAMES = tuple(_HOMES)
 
 
@@ -44,6 +73,11 @@ def contract(name: str) -> type[Any]:
 def json_schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of a contract. Raises `KeyError` for a name that is none."""
     kind = contract(name)
+    if name in _SCHEMAS:
+        module, function = _SCHEMAS[name]
+        rules = getattr(importlib.import_module(f"dpone.contracts.{module}"), function)
+        own: dict[str, Any] = rules(name)
+        return own
     if name == "dpone.route.v1":
         from dpone.contracts.route import route_schema
 

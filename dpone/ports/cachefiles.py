@@ -45,6 +45,15 @@ class CacheFolder(Folder, Protocol):
     def below(self, leaf: str) -> AbstractContextManager[CacheFolder]:
         """Open a directory in it. Raises `NameMissing`, `LinkForbidden`, `NotAFolder`."""
 
+    def descend(self, leaf: str) -> CacheFolder:
+        """The same, closed by the caller."""
+
+    def ascend(self) -> CacheFolder:
+        """The directory above; the caller compares its identity, and closes it."""
+
+    def close(self) -> None:
+        """Close the descriptor."""
+
     def entries(self) -> Iterator[tuple[str, Kind]]:
         """Every name with its kind, as the directory is read; memory does not grow with it."""
 
@@ -66,6 +75,12 @@ class CacheFolder(Folder, Protocol):
     def open_up(self) -> None:
         """Let the owner change this directory's names. Raises `AccessDenied`."""
 
+    def unseal(self, leaf: str) -> None:
+        """Let the owner enter and change a directory in it, links not followed.
+
+        Raises `AccessDenied`, `NotAFolder`. Files are never touched: they may have other links.
+        """
+
     def set_mode(self, leaf: str, mode: int) -> None:
         """Set the permission bits of a file or directory of ours, links not followed."""
 
@@ -83,6 +98,9 @@ class CacheFolder(Folder, Protocol):
 
 class CacheFiles(Protocol):
     """A cache's tree."""
+
+    user: int
+    """The effective user's number; 0 may do everything."""
 
     def folder(self, path: str) -> AbstractContextManager[CacheFolder]:
         """Open a directory part by part from the cache's root, following no link."""

@@ -6,7 +6,8 @@ from collections import Counter
 
 import pytest
 
-from dpone.contracts.effects import ABOUT, Effect
+from dpone.contracts.effects import Effect
+from dpone.contracts.effects_about import ABOUT
 from dpone.contracts.errors import IllegalTransition
 from dpone.contracts.journal import COMMITTED, IN_DOUBT, SETTLED, Event, State
 from dpone.contracts.transitions import TRANSITIONS, target_of

@@ -49,7 +49,7 @@ def _commands() -> list[str]:
 def test_every_command_that_a_page_names_is_one_that_the_program_knows(command: str) -> None:
     words = shlex.split(command)[1:]
     names = [word for word in words if not word.startswith("-")]
-    nested = ("route", "journal", "init", "catalog", "authoring")
+    nested = ("route", "journal", "init", "catalog", "authoring", "airflow")
     group = names[:2] if names[0] in nested else names[:1]
     shown = CliRunner().invoke(app, [*group, "--help"])
     assert shown.exit_code == 0, shown.output

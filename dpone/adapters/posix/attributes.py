@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import os
 
+from dpone.adapters.posix.held import translated
 from dpone.ports.files import OwnershipLost
 
 
 def carry_over(source: int, target: int, leaf: str) -> None:
     """Copy from descriptor to descriptor, and look at the result. Raises `OwnershipLost`."""
-    found = os.fstat(source)
-    made = os.fstat(target)
+    with translated(leaf):
+        found = os.fstat(source)
+        made = os.fstat(target)
     try:
         if (made.st_uid, made.st_gid) != (found.st_uid, found.st_gid):
             os.fchown(target, found.st_uid, found.st_gid)

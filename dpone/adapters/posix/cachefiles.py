@@ -31,6 +31,7 @@ class PosixCache:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.user = os.geteuid()
 
     @contextmanager
     def folder(self, path: str) -> Iterator[PosixCacheFolder]:
@@ -64,6 +65,23 @@ class PosixCacheFolder(PosixFolder):
         try:
             yield PosixCacheFolder(descriptor, f"{self.path}/{leaf}" if self.path else leaf)
         finally:
+            os.close(descriptor)
+
+    def descend(self, leaf: str) -> PosixCacheFolder:
+        """Open a directory in it, to be closed by the caller."""
+        descriptor = open_part(self.descriptor, leaf)
+        return PosixCacheFolder(descriptor, self.path)
+
+    def ascend(self) -> PosixCacheFolder:
+        """Open the directory above."""
+        with translated(self.path):
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            return PosixCacheFolder(os.open("..", flags, dir_fd=self.descriptor), self.path)
+
+    def close(self) -> None:
+        """Close the descriptor, once."""
+        if self.descriptor >= 0:
+            descriptor, self.descriptor = self.descriptor, -1
             os.close(descriptor)
 
     def entries(self) -> Iterator[tuple[str, Kind]]:
@@ -117,6 +135,19 @@ class PosixCacheFolder(PosixFolder):
             mode = stat.S_IMODE(os.fstat(self.descriptor).st_mode)
             if mode & 0o700 != 0o700:
                 os.fchmod(self.descriptor, mode | 0o700)
+
+    def unseal(self, leaf: str) -> None:
+        """Open up a directory that not even its owner may read."""
+        flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
+        with translated(leaf):
+            descriptor = os.open(leaf, flags, dir_fd=self.descriptor)
+            try:
+                mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
+                if mode & 0o700 != 0o700:
+                    # A descriptor of this kind takes no fchmod; its link does.
+                    Path(f"/proc/self/fd/{descriptor}").chmod(mode | 0o700)
+            finally:
+                os.close(descriptor)
 
     def set_mode(self, leaf: str, mode: int) -> None:
         """Set permission bits through a descriptor that followed no link."""

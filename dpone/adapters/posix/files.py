@@ -10,12 +10,21 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cached_property
 from pathlib import Path
 
 from dpone.adapters.posix import glance, swap
 from dpone.adapters.posix.attributes import carry_over
-from dpone.adapters.posix.held import PosixHeld, PosixRecord, sync, translated, write_all
+from dpone.adapters.posix.held import (
+    PosixHeld,
+    PosixRecord,
+    is_overlay,
+    shut,
+    sync,
+    translated,
+    write_all,
+)
 from dpone.contracts.authoring import Kind, Look
 from dpone.ports import files
 
@@ -44,11 +53,11 @@ class PosixFiles:
         try:
             for part in path.split("/") if path else []:
                 below = open_part(descriptor, part)
-                os.close(descriptor)
+                shut(descriptor)
                 descriptor = below
             yield PosixFolder(descriptor, path)
         finally:
-            os.close(descriptor)
+            shut(descriptor)
 
 
 def open_part(descriptor: int, part: str) -> int:
@@ -118,32 +127,40 @@ class PosixFolder:
         except OSError as error:
             with translated(leaf):
                 raise error
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            os.close(descriptor)
-            raise files.NotRegular(leaf)
+        try:
+            with translated(leaf):
+                is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            if not is_regular:
+                raise files.NotRegular(leaf)
+        except BaseException:
+            shut(descriptor)
+            raise
         return descriptor
 
     # -- new files
 
     def stage(self, data: bytes, like: files.Held | None = None) -> PosixHeld:
         """A complete, synced file without a name."""
+        _copy_up(like)
         descriptor = self._nameless(0o600 if like else 0o666)
         try:
             self._fill(descriptor, data, like, "")
             # Our own descriptor for writing would pass for an editor's.
-            return PosixHeld(os.open(f"{_LINKS}/{descriptor}", os.O_RDONLY | os.O_CLOEXEC))
+            with translated(self.path):
+                return PosixHeld(os.open(f"{_LINKS}/{descriptor}", os.O_RDONLY | os.O_CLOEXEC))
         finally:
-            os.close(descriptor)
+            shut(descriptor)
 
     def create(self, leaf: str, data: bytes, like: files.Held | None = None) -> PosixHeld:
         """A complete, synced file under a free name."""
+        _copy_up(like)
         descriptor = self._created(leaf, 0o600 if like else 0o666)
         try:
             self._fill(descriptor, data, like, leaf)
             with translated(leaf):
                 return PosixHeld(os.open(leaf, _READ, dir_fd=self.descriptor), leaf)
         finally:
-            os.close(descriptor)
+            shut(descriptor)
 
     def stage_record(self, data: bytes) -> PosixRecord:
         """A locked record without a name."""
@@ -249,7 +266,7 @@ class PosixFolder:
 
     def fitness(self, leaf: str) -> str:
         """Why a change here would fail for sure."""
-        here = glance.at_descriptor(self.descriptor)
+        here = self._here
         shown = self.look(leaf)
         if shown is not None and (shown.mount, shown.device) != (here.mount, here.device):
             return files.NameBusy.reason
@@ -271,8 +288,21 @@ class PosixFolder:
         _VERDICTS[self._key()] = verdict
 
     def _key(self) -> tuple[int, int, str]:
-        look = glance.at_descriptor(self.descriptor)
-        return look.mount, look.device, look.identity
+        return self._here.mount, self._here.device, self._here.identity
+
+    @cached_property
+    def _here(self) -> Look:
+        """The directory as it was when it was first asked for; which one it is never changes."""
+        with translated(self.path):
+            return glance.at_descriptor(self.descriptor)
+
+
+def _copy_up(like: files.Held | None) -> None:
+    """Have an overlay copy a file of a lower layer now, for its identity changes with that."""
+    if like is None or not is_overlay(_descriptor_of(like)):
+        return
+    with suppress(OSError):
+        shut(os.open(f"{_LINKS}/{_descriptor_of(like)}", os.O_WRONLY | os.O_CLOEXEC))
 
 
 def _descriptor_of(held: files.Held) -> int:

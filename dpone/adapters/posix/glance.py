@@ -10,55 +10,40 @@ from __future__ import annotations
 import ctypes
 import os
 import stat
+import struct
 import sys
+from typing import Any
 
 from dpone.contracts.authoring import Kind, Look
 
 _SYMLINK_NOFOLLOW, _EMPTY_PATH = 0x100, 0x1000
 _BASIC, _BIRTH, _MOUNT = 0x7FF, 0x800, 0x1000
+_SECOND_NS = 1_000_000_000
 _IMMUTABLE = 0x10 | 0x20  # immutable, append-only
 
 
-class _Time(ctypes.Structure):
-    _fields_ = (
-        ("s", ctypes.c_int64),
-        ("ns", ctypes.c_uint32),
-        ("pad", ctypes.c_int32),
-    )
+# The kernel's statx answer up to the mount's number: mask, blksize, attributes, nlink, uid, gid,
+# mode, ino, size, blocks, attributes_mask; four times; four device numbers; mount.
+_ANSWER = struct.Struct("=IIQIIIHxxQQQQ qIxxxx qIxxxx qIxxxx qIxxxx IIIIQ")
+_Buffer = ctypes.c_char * 256
 
 
-class _Statx(ctypes.Structure):
-    """The kernel's statx answer up to the mount's number; padded to its full size."""
-
-    _fields_ = (
-        ("mask", ctypes.c_uint32),
-        ("blksize", ctypes.c_uint32),
-        ("attributes", ctypes.c_uint64),
-        ("nlink", ctypes.c_uint32),
-        ("uid", ctypes.c_uint32),
-        ("gid", ctypes.c_uint32),
-        ("mode", ctypes.c_uint16),
-        ("pad", ctypes.c_uint16),
-        ("ino", ctypes.c_uint64),
-        ("size", ctypes.c_uint64),
-        ("blocks", ctypes.c_uint64),
-        ("attributes_mask", ctypes.c_uint64),
-        ("atime", _Time),
-        ("btime", _Time),
-        ("ctime", _Time),
-        ("mtime", _Time),
-        ("rdev_major", ctypes.c_uint32),
-        ("rdev_minor", ctypes.c_uint32),
-        ("dev_major", ctypes.c_uint32),
-        ("dev_minor", ctypes.c_uint32),
-        ("mnt_id", ctypes.c_uint64),
-        ("rest", ctypes.c_uint8 * 104),
-    )
+def _native() -> Any:
+    if sys.platform != "linux":
+        return None
+    function = getattr(ctypes.CDLL(None, use_errno=True), "statx", None)
+    if function is not None:
+        function.argtypes = (
+            ctypes.c_int,
+            ctypes.c_char_p,
+            ctypes.c_int,
+            ctypes.c_uint,
+            ctypes.c_char_p,
+        )
+    return function
 
 
-_statx = (
-    getattr(ctypes.CDLL(None, use_errno=True), "statx", None) if sys.platform == "linux" else None
-)
+_statx = _native()
 
 
 def at_name(folder: int, leaf: str) -> Look:
@@ -77,30 +62,33 @@ def at_descriptor(descriptor: int) -> Look:
 
 def _ask(descriptor: int, name: bytes, flags: int) -> Look:
     assert _statx is not None
-    answer = _Statx()
-    wanted = _BASIC | _BIRTH | _MOUNT
-    if _statx(descriptor, name, flags, wanted, ctypes.byref(answer)) != 0:
+    buffer = _Buffer()
+    if _statx(descriptor, name, flags, _BASIC | _BIRTH | _MOUNT, buffer) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    device = os.makedev(answer.dev_major, answer.dev_minor)
-    birth = _ns(answer.btime) if answer.mask & _BIRTH else 0
+    (mask, _, attributes, links, owner, group, mode, inode, size, *rest) = _ANSWER.unpack_from(
+        buffer
+    )
+    birth_s, birth_ns, modified_s, modified_ns = rest[4], rest[5], rest[8], rest[9]
+    device = os.makedev(rest[12], rest[13])
+    birth = birth_s * _SECOND_NS + birth_ns if mask & _BIRTH else 0
     return Look(
-        kind=_kind(answer.mode),
-        identity=f"{answer.ino:016x}.{birth:016x}",
-        device=device,
-        mount=answer.mnt_id if answer.mask & _MOUNT else device,
-        links=answer.nlink,
-        size=answer.size,
-        mode=stat.S_IMODE(answer.mode),
-        owner=answer.uid,
-        group=answer.gid,
-        modified_ns=_ns(answer.mtime),
-        immutable=bool(answer.attributes & _IMMUTABLE),
+        _kind(mode),
+        f"{inode:016x}.{birth:016x}",
+        device,
+        rest[14] if mask & _MOUNT else device,
+        links,
+        size,
+        mode & 0o7777,
+        owner,
+        group,
+        modified_s * _SECOND_NS + modified_ns,
+        bool(attributes & _IMMUTABLE),
     )
 
 
 def _portable(found: os.stat_result) -> Look:
-    birth = int(getattr(found, "st_birthtime", 0) * 1_000_000_000)
+    birth = int(getattr(found, "st_birthtime", 0) * _SECOND_NS)
     return Look(
         kind=_kind(found.st_mode),
         identity=f"{found.st_ino:016x}.{birth:016x}",
@@ -113,10 +101,6 @@ def _portable(found: os.stat_result) -> Look:
         group=found.st_gid,
         modified_ns=found.st_mtime_ns,
     )
-
-
-def _ns(time: _Time) -> int:
-    return int(time.s) * 1_000_000_000 + int(time.ns)
 
 
 def _kind(mode: int) -> Kind:

@@ -14,7 +14,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dpone.adapters.posix import glance
 from dpone.contracts.authoring import Look, Proof
@@ -22,11 +22,15 @@ from dpone.ports import files
 
 # From linux/magic.h: file systems on which the lease was measured to tell the truth.
 _HONEST = {0xEF53: "ext4", 0x58465342: "xfs", 0x9123683E: "btrfs", 0x01021994: "tmpfs"}
+_OVERLAY = 0x794C7630
 _SET_LEASE, _GET_LEASE, _SET_SIGNAL = 1024, 1025, 10
 # Its default action is to do nothing, while that of SIGIO ends the process.
 _HARMLESS = getattr(signal, "SIGURG", 0)
 _STATFS_BYTES = 256
 _CHUNK_BYTES = 1024 * 1024
+
+_Statfs = ctypes.c_long * (_STATFS_BYTES // ctypes.sizeof(ctypes.c_long))
+_fstatfs = getattr(ctypes.CDLL(None, use_errno=True), "fstatfs", None)
 
 _ERRORS: dict[int, type[files.FilesError]] = {
     errno.ENOENT: files.NameMissing,
@@ -120,7 +124,8 @@ class PosixHeld:
         """Whether the lease is whole: a pending break shows as its removal."""
         if not self._is_leased:
             return False
-        return bool(fcntl.fcntl(self.descriptor, _GET_LEASE) == fcntl.F_RDLCK)
+        with translated(self.leaf):
+            return bool(fcntl.fcntl(self.descriptor, _GET_LEASE) == fcntl.F_RDLCK)
 
     def release(self) -> None:
         """Give the lease back."""
@@ -133,7 +138,7 @@ class PosixHeld:
         if self.descriptor >= 0:
             descriptor, self.descriptor = self.descriptor, -1
             self._is_leased = False
-            os.close(descriptor)
+            shut(descriptor)
 
 
 class PosixRecord(PosixHeld):
@@ -151,12 +156,21 @@ class PosixRecord(PosixHeld):
 
     def patch(self, offset: int, data: bytes) -> None:
         """Write in place and have it durable."""
+        view = memoryview(data)
         with translated(self.leaf):
-            os.pwrite(self.descriptor, data, offset)
+            while view:
+                count = os.pwrite(self.descriptor, view, offset)
+                view, offset = view[count:], offset + count
         try:
             getattr(os, "fdatasync", os.fsync)(self.descriptor)
         except OSError as error:
             raise files.SyncFailed(self.leaf) from error
+
+
+def shut(descriptor: int) -> None:
+    """Close; what had to be durable was synced before, so a late failure says nothing of it."""
+    with suppress(OSError):
+        os.close(descriptor)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -171,10 +185,14 @@ def _stamp(descriptor: int) -> tuple[int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
+def is_overlay(descriptor: int) -> bool:
+    """Whether the file lies in an overlay of several layers."""
+    return sys.platform == "linux" and _magic(descriptor) == _OVERLAY
+
+
 def _magic(descriptor: int) -> int:
     """The file system's magic number; 0 when it cannot be told."""
-    buffer = (ctypes.c_long * (_STATFS_BYTES // ctypes.sizeof(ctypes.c_long)))()
-    function = getattr(ctypes.CDLL(None, use_errno=True), "fstatfs", None)
-    if function is None or function(descriptor, ctypes.byref(buffer)) != 0:
+    buffer = _Statfs()
+    if _fstatfs is None or _fstatfs(descriptor, ctypes.byref(buffer)) != 0:
         return 0
     return int(buffer[0]) & 0xFFFFFFFF

@@ -1,0 +1,1 @@
+"""Reviewed deletions from a deployment cache: plan, apply, replay."""

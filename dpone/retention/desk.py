@@ -1,0 +1,227 @@
+"""The retention commands as one object: apply, receipts, acknowledge, archive.
+
+Promise: without `apply` nothing is written; the reconcile lock is held from recovery to report.
+Source: ADR 0043, step 1.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterable
+from contextlib import ExitStack
+
+from dpone.contracts.cache_layout import (
+    ACKNOWLEDGEMENT,
+    HISTORY,
+    LOG,
+    POINTER,
+    WAL,
+)
+from dpone.contracts.errors_retention import ReceiptInvalid, RecoveryInvalid
+from dpone.contracts.retention_archive import (
+    AcknowledgeReport,
+    ArchiveReport,
+    ReceiptList,
+    ReceiptRow,
+)
+from dpone.contracts.retention_receipt import LegacyReceipt, Receipt
+from dpone.ports.cachefiles import CacheFiles
+from dpone.ports.probe import Probe, quiet
+from dpone.retention.acknowledge import acknowledge, acknowledged_ids, restored
+from dpone.retention.apply import Applier
+from dpone.retention.archive import Archive
+from dpone.retention.cache import Document, marked
+from dpone.retention.locks import Locks
+from dpone.retention.receipts import Receipts
+from dpone.retention.recover import STARTED
+from dpone.retention.repair import faults, mend
+from dpone.retention.request import Applied, Request
+from dpone.retention.reviewing import CacheReviewer
+from dpone.retention.store import Nonces, clear_temporaries
+from dpone.retention.transact import Transactions, check_trash
+from dpone.retention.wal import Wal
+
+_CONTROL = (WAL, LOG, ACKNOWLEDGEMENT, HISTORY, POINTER)
+
+
+def random_nonce() -> str:
+    """32 hexadecimal digits that nobody can guess."""
+    return secrets.token_hex(16)
+
+
+class RetentionDesk:
+    """Works on one environment of one cache."""
+
+    def __init__(
+        self,
+        files: CacheFiles,
+        environment: str,
+        *,
+        probe: Probe = quiet,
+        nonces: Nonces = random_nonce,
+        reconcile_wait_s: float = 10.0,
+        promotion_wait_s: float = 30.0,
+    ) -> None:
+        self.files = files
+        self.environment = environment
+        self.probe = probe
+        self.nonces = nonces
+        self.waits = {
+            "reconcile_wait_s": reconcile_wait_s,
+            "promotion_wait_s": promotion_wait_s,
+        }
+        self.store = Receipts(files, probe, nonces)
+        self.archive = Archive(files, self.store, probe, nonces)
+
+    def apply(
+        self,
+        request: Request,
+        *,
+        given: Iterable[str] = (),
+        evidence: Iterable[Document] = (),
+        ack_file: Document | None = None,
+        told: Callable[[int, int], None] = lambda _done, _all: None,
+    ) -> Applied:
+        """Replay, resume or begin an operation. Raises a `RetentionError`."""
+        with ExitStack() as held:
+            root = held.enter_context(marked(self.files))
+            locks = Locks(root, **self.waits)
+            held.enter_context(locks.reconcile())
+            check_trash(root, self.files.user, create=False)
+            clear_temporaries(
+                root, lambda leaf: leaf in _CONTROL[:4], user=self.files.user, probe=self.probe
+            )
+            wal = held.enter_context(Wal(root, self.probe, self.nonces))
+            reviewer = CacheReviewer(
+                root,
+                self.environment,
+                given=given,
+                evidence=evidence,
+                ack_file=ack_file,
+                user=self.files.user,
+                probe=self.probe,
+                nonces=self.nonces,
+            )
+            applier = Applier(
+                request,
+                reviewer=reviewer,
+                store=self.store,
+                archived=self.archive.find,
+                wal=wal,
+                transactions=Transactions(self.files, wal, self.probe, self.nonces),
+                locks=locks,
+                acknowledged=lambda: acknowledged_ids(root, wal),
+                told=told,
+            )
+            return applier.run()
+
+    # -- receipts
+
+    def receipts(self, *, repair: bool = False, apply: bool = False) -> ReceiptList:
+        """List every operation, and what is wrong with the control directories."""
+        with ExitStack() as held:
+            root = held.enter_context(marked(self.files))
+            listed = faults(self.files)
+            if repair and apply:
+                held.enter_context(Locks(root, **self.waits).reconcile())
+                mend(self.files, listed, self.probe)
+                listed = faults(self.files)
+            rows, blocker = self._rows()
+            stuck = self._stuck(Wal(root, self.probe, self.nonces))
+        warnings: tuple[str, ...] = ()
+        if self.store.is_nearly_full:
+            warnings = (f"{self.store.count} receipts are kept; archive finished ones soon",)
+        return ReceiptList(
+            environment=self.environment,
+            receipts=tuple(rows),
+            tolerated=tuple(self.store.tolerated()) if not blocker else (),
+            repairs=tuple(f"{fault.path}: {fault.words}" for fault in listed),
+            applied=repair and apply,
+            stuck=stuck,
+            blocker=blocker,
+            warnings=warnings,
+            exit_code=4 if blocker or listed else 0,
+        )
+
+    def _rows(self) -> tuple[list[ReceiptRow], str | None]:
+        rows: list[ReceiptRow] = []
+        try:
+            rows += [_row(receipt, archived=False) for receipt in self.store.every()]
+            for manifest in self.archive.manifests():
+                for entry in manifest.receipts:
+                    found = self.archive.find(entry.operation_id)
+                    if found is not None:
+                        rows.append(_row(found, archived=True))
+        except ReceiptInvalid as error:
+            return rows, f"{error.fields['file']}: {error.fields['reason']}"
+        return rows, None
+
+    def _stuck(self, wal: Wal) -> int:
+        try:
+            return sum(it.phase in STARTED for it in wal.load().live())
+        except RecoveryInvalid:
+            return 0
+
+    def receipt(self, operation_id: str) -> bytes | None:
+        """The bytes of one receipt, from the receipts or the archive."""
+        return self.store.raw(operation_id) or self.archive.raw(operation_id)
+
+    # -- acknowledge and archive
+
+    def acknowledge(self, *, apply: bool) -> AcknowledgeReport:
+        """Say what was put back, and with `apply` record that it was seen."""
+        with ExitStack() as held:
+            root = held.enter_context(marked(self.files))
+            if apply:
+                held.enter_context(Locks(root, **self.waits).reconcile())
+            wal = held.enter_context(Wal(root, self.probe, self.nonces)).load()
+            known = acknowledged_ids(root, wal)
+            waiting = restored(wal, known)
+            if apply:
+                acknowledge(root, wal, self.environment, probe=self.probe, nonces=self.nonces)
+            return AcknowledgeReport(
+                environment=self.environment,
+                restored=tuple(
+                    {
+                        "deployment_id": it.deployment_id,
+                        "transaction_id": it.transaction_id,
+                        "path": it.original_path,
+                    }
+                    for it in waiting
+                ),
+                acknowledged=len(known) + (len(waiting) if apply else 0),
+                applied=apply,
+            )
+
+    def archive_receipts(self, reviewed: str, *, apply: bool) -> ArchiveReport:
+        """Say what would be archived, or move what was reviewed."""
+        with ExitStack() as held:
+            root = held.enter_context(marked(self.files))
+            if apply:
+                held.enter_context(Locks(root, **self.waits).reconcile())
+            wal = held.enter_context(Wal(root, self.probe, self.nonces)).load()
+            known = acknowledged_ids(root, wal)
+            if apply:
+                proposed = self.archive.move(reviewed, wal, known)
+            else:
+                proposed = self.archive.propose(wal, known)
+        return ArchiveReport(
+            environment=self.environment,
+            archive_sha256=proposed.manifest.revision,
+            receipts=len(proposed.manifest.receipts),
+            transactions=len(proposed.manifest.transaction_ids),
+            segments=proposed.segments,
+            applied=apply,
+        )
+
+
+def _row(receipt: Receipt | LegacyReceipt, *, archived: bool) -> ReceiptRow:
+    actions = [item.action for item in receipt.items]
+    return ReceiptRow(
+        operation_id=receipt.operation_id,
+        status=receipt.status,
+        environment=receipt.environment,
+        deleted=actions.count("deleted"),
+        pending=actions.count("pending"),
+        archived=archived,
+    )

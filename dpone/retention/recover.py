@@ -1,0 +1,73 @@
+"""Recovery of transactions: forward when authority is what it was, back when it is not.
+
+Promise: what has begun to be deleted is deleted to its end; what was only detached rolls forward
+for its own applying receipt, and otherwise gets its name back if that is free; nothing that bears a
+canonical name is touched. A tree that cannot be deleted blocks nobody. Source: ADR 0043, step 2,
+section recovery.
+"""
+
+from __future__ import annotations
+
+from dpone.contracts.retention_receipt import RECOVERY_RESTORED
+from dpone.contracts.retention_wal import ENDED, Transaction
+from dpone.retention.locks import Locks
+from dpone.retention.scrub import Undeletable
+from dpone.retention.transact import Transactions
+from dpone.retention.wal import Wal
+
+STARTED = ("deletion_started", "deployment_deleted", "activation_deleted")
+
+
+class Recovery:
+    """Settles transactions that a dead process left."""
+
+    def __init__(self, wal: Wal, transactions: Transactions, locks: Locks) -> None:
+        self.wal = wal
+        self.transactions = transactions
+        self.locks = locks
+
+    def settle(self, transaction: Transaction, *, forward: bool) -> None:
+        """Bring a transaction to an end, or leave it `prepared` at its name.
+
+        `forward`: authority and protection are those of its own applying receipt. A tree that
+        cannot be deleted stays `deletion_started`.
+        """
+        if transaction.phase in ENDED or transaction.phase == "blocked":
+            return
+        if transaction.phase in STARTED:
+            self._delete(transaction)
+            return
+        if not self.transactions.in_trash(transaction):
+            # Prepared and never moved; or moved and put back by hand.
+            return
+        if forward:
+            self.roll_forward(transaction)
+            return
+        with self.locks.promotion():
+            is_back = self.transactions.is_name_free(transaction) and self.transactions.restore(
+                transaction, RECOVERY_RESTORED
+            )
+        if not is_back:
+            self.roll_forward(transaction)
+
+    def roll_forward(self, transaction: Transaction) -> None:
+        """Delete what is in the trash, its activation too."""
+        with self.locks.promotion():
+            self.transactions.finish_detach(transaction)
+        self._delete(transaction)
+
+    def retry_trash(self, operation_id: str) -> int:
+        """Try again what other operations could not delete; return how many are still there."""
+        stuck = 0
+        for transaction in self.wal.open():
+            if transaction.operation_id == operation_id or transaction.phase not in STARTED:
+                continue
+            stuck += not self._delete(transaction)
+        return stuck
+
+    def _delete(self, transaction: Transaction) -> bool:
+        try:
+            self.transactions.delete(transaction)
+        except Undeletable:
+            return False
+        return True

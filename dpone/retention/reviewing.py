@@ -1,0 +1,161 @@
+"""Answers what an apply asks of the cache, reading everything anew each time.
+
+Promise: the signature covers the bytes of all that authority and protection rest on; candidates are
+looked at entry by entry before anything begins. Source: ADR 0043, steps 8 to 10; section 3.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+from dpone.contracts import cache_layout as layout
+from dpone.contracts.activation_history import ActivationHistory, encode_history
+from dpone.contracts.current_pointer import POINTER_BYTES_MAX
+from dpone.contracts.desired_state import CHECKPOINT_BYTES_MAX
+from dpone.contracts.effects import Effect
+from dpone.contracts.errors_cache import ActivationHistoryFailed, PointerRecoveryRequired
+from dpone.contracts.errors_retention_apply import CandidateObstructed
+from dpone.contracts.loader_ack import ACK_BYTES_MAX
+from dpone.contracts.retention_plan import Closing, RetentionPlan, plan_of
+from dpone.ports.cachefiles import CacheFolder
+from dpone.ports.files import FilesError, NameMissing
+from dpone.ports.probe import Probe
+from dpone.retention.authority import read_authority, read_current
+from dpone.retention.cache import Document, below, file_at
+from dpone.retention.checks import Obstacle, inspect
+from dpone.retention.plan import Pending, Planner
+from dpone.retention.protect import EVIDENCE_BYTES_MAX, Protection, protection_of
+from dpone.retention.store import Nonces, put
+
+_CHECKPOINT = f"{layout.STATUS}/{layout.CHECKPOINT}"
+
+
+class CacheReviewer:
+    """One environment of an open cache, with what the command named."""
+
+    def __init__(
+        self,
+        root: CacheFolder,
+        environment: str,
+        *,
+        given: Iterable[str],
+        evidence: Iterable[Document],
+        ack_file: Document | None,
+        user: int,
+        probe: Probe,
+        nonces: Nonces,
+    ) -> None:
+        self.root = root
+        self.environment = environment
+        self.given = tuple(given)
+        self.evidence = tuple(evidence)
+        self.ack_file = ack_file
+        self.user = user
+        self.probe = probe
+        self.nonces = nonces
+
+    def plan(self, recovery: str | None, closes: tuple[tuple[str, str], ...]) -> RetentionPlan:
+        """The plan as it is now, with the log and the operations that the caller names."""
+        current = read_current(self.root, self.environment)
+        if current is None:
+            raise PointerRecoveryRequired(reason="nothing is current")
+        protection = protection_of(current, self.given, self.evidence)
+        planner = Planner(self.root, self.environment, user=self.user)
+        fresh = planner.rebuild(protection, current, Pending(), operation=None)
+        return plan_of(
+            environment=self.environment,
+            current_deployment_id=fresh.current_deployment_id,
+            protected_ids=fresh.protected_deployment_ids,
+            items=fresh.items,
+            recovery_revision=recovery,
+            closes=(
+                Closing(operation_id=operation, receipt_revision=revision)
+                for operation, revision in closes
+            ),
+        )
+
+    def check(self) -> None:
+        """Read everything that must agree, and compare it."""
+        read_authority(self.root, self.environment, self.ack_file)
+
+    def signature(self) -> str:
+        """A digest over pointer, link, checkpoint, acknowledgement and evidence."""
+        whole = hashlib.sha256()
+        for path, bytes_max in (
+            (layout.POINTER, POINTER_BYTES_MAX),
+            (_CHECKPOINT, CHECKPOINT_BYTES_MAX),
+        ):
+            _add(whole, file_at(self.root, path, bytes_max))
+        _add(whole, (self.root.read_link(layout.CURRENT) or "").encode("utf-8", "surrogateescape"))
+        if self.ack_file is not None:
+            _add(whole, self.ack_file.read(ACK_BYTES_MAX))
+        for document in self.evidence:
+            _add(whole, document.read(EVIDENCE_BYTES_MAX))
+        return whole.hexdigest()
+
+    def current(self) -> str | None:
+        """The current deployment."""
+        found = read_current(self.root, self.environment, deep=False)
+        return found.deployment_id if found else None
+
+    def protected(self) -> tuple[str, ...]:
+        """Every protected deployment."""
+        return self._protection().ids
+
+    def _protection(self) -> Protection:
+        current = read_current(self.root, self.environment, deep=False)
+        return protection_of(current, self.given, self.evidence)
+
+    def history(self) -> tuple[ActivationHistory | None, ActivationHistory]:
+        """The history, and what the acknowledgement makes of it; nothing is written."""
+        found = read_authority(self.root, self.environment, self.ack_file, deep=False)
+        return found.present_history, found.history
+
+    def save_history(self, history: ActivationHistory) -> None:
+        """Persist a history, unless it is there."""
+        try:
+            put(
+                self.root,
+                layout.HISTORY,
+                encode_history(history),
+                effect=Effect.RETENTION_HISTORY,
+                probe=self.probe,
+                nonce=self.nonces(),
+            )
+        except FilesError as error:
+            raise ActivationHistoryFailed(reason=error.reason) from error
+
+    def inspect(self, plan: RetentionPlan) -> None:
+        """Look at every candidate's deployment and activation, entry by entry."""
+        device = self.root.itself().device
+        for deployment_id in plan.delete_candidates:
+            for place in (layout.DEPLOYMENTS, layout.ACTIVATIONS):
+                path = f"{place}/{self.environment}"
+                self._inspect(path, layout.folder_name(deployment_id), device)
+
+    def _inspect(self, path: str, leaf: str, device: int) -> None:
+        try:
+            with below(self.root, path) as folder:
+                if folder.look(leaf) is None:
+                    return
+                tree = inspect(folder, leaf, user=self.user)
+        except NameMissing:
+            return
+        except FilesError as error:
+            raise CandidateObstructed(path=f"{path}/{leaf}", reason=error.reason, more=0) from error
+        obstacles = list(tree.obstacles)
+        if tree.root.device != device:
+            obstacles.insert(0, Obstacle("other_file_system", "."))
+        if obstacles:
+            first = obstacles[0]
+            where = layout.text_of(f"{path}/{leaf}/{first.path}".removesuffix("/."))
+            more = len(obstacles) - 1
+            raise CandidateObstructed(path=where, reason=first.reason, more=more)
+
+
+def _add(whole: hashlib._Hash, data: bytes | None) -> None:
+    """Each part with its length, so that no two inputs run together alike."""
+    shown = b"-" if data is None else data
+    whole.update(f"{len(shown)}:{data is None}:".encode())
+    whole.update(shown)
