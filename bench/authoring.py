@@ -21,7 +21,7 @@ from dpone.authoring.confined import ConfinedFiles
 
 ROUNDS = 150
 DOMAINS, WORKLOADS = 100, 100
-SYNCS = 8
+SYNCS = 7
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SET_LEASE, _GET_LEASE, _SET_SIGNAL, _EXCHANGE = 1024, 1025, 10, 2
 
@@ -109,7 +109,6 @@ def _bare_replace(root: Path, desired: bytes) -> None:
     os.fsync(folder)
     _looks(folder, ".")
     _link(staged, folder, ".side")
-    os.fsync(folder)
     _LIBC.renameat2(folder, b"file.yaml", folder, b".side", _EXCHANGE)
     _looks(folder, ".side")
     os.fsync(folder)

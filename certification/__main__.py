@@ -15,6 +15,7 @@ from certification import places
 from certification.claims import claims, unborne
 from certification.environment import ROOT, commit, environment, platform_name, versions
 from certification.evidence import ERROR, FAILED, PASSED, Bundle, Verdict
+from certification.flows import review, run_flows
 from certification.judging import judge, points_of
 from certification.places import Resources
 from certification.programme import (
@@ -32,7 +33,7 @@ from dpone.contracts.effects import Effect
 from dpone.contracts.effects_about import ABOUT
 from faultinject.workloads import STRATEGIES
 
-PARTS = ("suites", "kills", "models", "tests")
+PARTS = ("suites", "kills", "models", "flows", "tests")
 QUICK_TESTS = ("tests/stateful", "tests/contracts")
 SHOWN_MAX = 20
 
@@ -87,6 +88,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             "exit_code": exit_code,
         }
     )
+    if raw.flows:
+        review(given.out, raw.flows, digest)
     _say(bundle, verdicts, made, failed, raw, digest)
     return exit_code
 
@@ -120,6 +123,9 @@ def _run(given: argparse.Namespace) -> tuple[Raw, str, str]:
                 chosen=chosen,
                 strategies=tuple(given.strategy or STRATEGIES),
             )
+    if "flows" in parts:
+        with tempfile.TemporaryDirectory(prefix="dpone-flows-") as folder:
+            run_flows(raw, budget, Path(folder), quick=given.quick)
     if "tests" in parts:
         paths = tuple(given.tests) or (QUICK_TESTS if given.quick else ("tests",))
         with tempfile.TemporaryDirectory(prefix="dpone-certify-") as folder:
@@ -146,6 +152,7 @@ def _write(
     bundle.lines("traces/rounds.jsonl", raw.rounds)
     bundle.lines("traces/plans.jsonl", raw.plans)
     bundle.lines("traces/gaps.jsonl", raw.gaps)
+    bundle.lines("traces/flows.jsonl", raw.flows)
     bundle.lines("points.jsonl", points_of(raw.rounds))
     bundle.lines("verdicts.jsonl", [verdict.record() for verdict in verdicts])
     bundle.write("models.json", raw.models)

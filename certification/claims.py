@@ -22,7 +22,26 @@ DECLARED = (
     "target/sqlite",
     "target/duckdb",
     "target/postgres",
+    "authoring/linux",
+    "retention/linux",
 )
+
+# The file flows: what their claims need, by the words for each.
+FLOWS: Mapping[str, Mapping[str, str]] = {
+    "authoring/linux": {
+        "crash states under weak and ordered persistence": "flow/persistence/",
+        "schedules of two workers": "flow/schedules/",
+        "every sync and rule is needed": "flow/defects/",
+        "kills at every point of every command": "flow/commands/",
+        "model files": "model/files",
+        "tests of authoring": "pytest/tests.authoring.",
+        "agreement with the model": "pytest/tests.stateful.test_files::",
+    },
+    "retention/linux": {
+        "kills at every pair of points": "flow/deletions/",
+        "tests of retention": "pytest/tests.retention.",
+    },
+}
 
 # The worlds of the kill matrix by what they kill.
 WORLDS: Mapping[str, tuple[str, ...]] = {
@@ -43,6 +62,8 @@ MODELS: Mapping[str, tuple[str, ...]] = {
 
 def needs(name: str) -> dict[str, str]:
     """The prefixes of the verdicts that a claim needs, by the words for each."""
+    if name in FLOWS:
+        return dict(FLOWS[name])
     port, _, package = name.partition("/")
     needed = {f"suite of the {port}": f"suite/{port}/{package}/"}
     needed |= {f"kills in {world}": f"kill/{world}/" for world in WORLDS.get(name, ())}
@@ -76,7 +97,8 @@ def claim(name: str, verdicts: Iterable[Verdict], *, quick: bool) -> dict[str, A
 
 def _belongs(key: str, prefix: str, package: str) -> bool:
     if prefix.startswith("pytest/"):
-        return key.startswith(prefix) and f"[{package}" in key
+        is_flow = package == "linux"
+        return key.startswith(prefix) and (is_flow or f"[{package}" in key)
     if prefix.startswith("model/"):
         return key == prefix
     return key.startswith(prefix) or key + "/" == prefix

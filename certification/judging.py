@@ -64,6 +64,13 @@ def of_model(record: Mapping[str, Any]) -> Verdict:
     return Verdict(key, "model", NO_VIOLATION, FAILED, detail)
 
 
+def of_flow(record: Mapping[str, Any]) -> Verdict:
+    """An engine of the file flows passed what it found nothing wrong with."""
+    outcome = FAILED if record["faults"] else PASSED
+    detail = "; ".join(record["faults"])[:2000]
+    return Verdict(record["key"], record["engine"], record["invariant"], outcome, detail)
+
+
 def of_junit(text: str) -> list[Verdict]:
     """One verdict for each test; a skipped one is not passed."""
     verdicts = []
@@ -93,6 +100,7 @@ def judge(raw: Mapping[str, Any]) -> list[Verdict]:
         done = _count(rounds, plan)
         verdicts.append(of_plan(plan, done))
     verdicts += [of_model(record) for record in raw["models"]]
+    verdicts += [of_flow(record) for record in raw["flows"]]
     verdicts += of_junit(raw["junit"]) if raw["junit"] else []
     verdicts += [of_gap(record) for record in raw["gaps"]]
     return sorted(verdicts, key=lambda verdict: (verdict.engine, verdict.key))

@@ -66,6 +66,7 @@ class Raw:
     rounds: list[dict[str, Any]] = field(default_factory=list)
     plans: list[dict[str, Any]] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
+    flows: list[dict[str, Any]] = field(default_factory=list)
     gaps: list[dict[str, Any]] = field(default_factory=list)
     junit: str = ""
     processes: list[dict[str, Any]] = field(default_factory=list)
@@ -99,6 +100,7 @@ class Raw:
             "rounds": self.rounds,
             "plans": self.plans,
             "models": self.models,
+            "flows": self.flows,
             "gaps": self.gaps,
             "junit": self.junit,
         }

@@ -32,6 +32,7 @@ def raw_of(folder: Path) -> dict[str, Any]:
         "rounds": read_lines(traces / "rounds.jsonl"),
         "plans": read_lines(traces / "plans.jsonl"),
         "gaps": read_lines(traces / "gaps.jsonl"),
+        "flows": read_lines(traces / "flows.jsonl"),
         "models": json.loads((folder / "models.json").read_text(encoding="utf-8")),
         "junit": junit.read_text(encoding="utf-8") if junit.exists() else "",
     }

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from models.commit import SOMETIMES, commit_model
 from models.explorer import Model, Report, explore
+from models.files import files_model
 from models.rules import Bounds, Rules
 from models.target import target_model
 from models.writers import journal_model
@@ -56,6 +57,12 @@ EXPLORATIONS: Final = (
         "2 workers, 3 attempts, 2 counted faults of any kind, no session outlives its client",
         lambda: commit_model(Rules(), FILE, sometimes=SOMETIMES - _SERVER_ONLY),
         1_000_000,
+    ),
+    Exploration(
+        "files",
+        "1 replace or removal, 2 acts of other programs, 2 deaths, a power cut",
+        files_model,
+        200_000,
     ),
 )
 

@@ -15,7 +15,7 @@ from dpone.authoring.migrate import Migration, plan_migration
 from dpone.authoring.publish import Publisher, Unpublished
 from dpone.authoring.reading import Tree
 from dpone.authoring.scaffold import Scaffold
-from dpone.contracts.authoring import Status, sha256_of
+from dpone.contracts.authoring import ConfinedRecoveryOutcome, Status, sha256_of
 from dpone.contracts.authoring_report import (
     AuthoringReport,
     ChangeReport,
@@ -124,6 +124,11 @@ class Desk:
                 path=path, mode="plan", status="pending" if is_pending else "none"
             )
         found = self.confined.recover_file_transaction(path, by_hand=by_hand)
+        if Publisher(self.confined).conclude(path) and not found.found:
+            # Its new files are the project's, or gone, by what the root shows.
+            found = ConfinedRecoveryOutcome(
+                found=True, status=Status.ROLLED_BACK, reason="publication_concluded"
+            )
         is_open = found.status is Status.RECOVERY_REQUIRED
         return RecoveryReport(
             path=path,

@@ -17,13 +17,11 @@ from dpone.contracts.authoring import (
 )
 from dpone.contracts.effects import Effect
 from dpone.contracts.recovery_rules import EarlierAction, decide_earlier
-from dpone.contracts.transaction import EarlierTransaction, recovery_name
+from dpone.contracts.transaction import JOURNAL_BYTES_MAX, EarlierTransaction, recovery_name
 from dpone.ports.files import FilesError
 
 
-def recover_earlier(
-    ledger: Ledger, nonce: str, *, accept_unproven: bool
-) -> ConfinedRecoveryOutcome:
+def recover_earlier(ledger: Ledger, *, accept_unproven: bool) -> ConfinedRecoveryOutcome:
     """Finish, undo or keep. Raises `FilesError`."""
     journal = ledger.journal
     assert isinstance(journal, EarlierTransaction)
@@ -32,10 +30,12 @@ def recover_earlier(
     is_gone = side is None
     if action is EarlierAction.DISCARD:
         is_gone = _discard(ledger, journal.exchange_name, side or "", accept_unproven)
-    name = None if is_gone else recovery_name(nonce)
-    if name is not None:
+    # From the journal's own bytes, so that a run after a kill finds what this one kept.
+    kept = recovery_name(sha256_of(ledger.record.read(JOURNAL_BYTES_MAX))[:32])
+    if not is_gone:
         with ledger.place.probe(Effect.AUTHORING_SET_ASIDE):
-            ledger.place.folder.move(journal.exchange_name, name)
+            ledger.place.folder.move(journal.exchange_name, kept)
+    name = kept if ledger.place.folder.look(kept) is not None else None
     ledger.place.sync()
     ledger.close()
     if action is EarlierAction.KEEP:
@@ -46,9 +46,15 @@ def recover_earlier(
     return ConfinedRecoveryOutcome(
         found=True,
         status=Status.COMMITTED if is_committed else Status.ROLLED_BACK,
-        reason="committed" if is_committed else "not_committed",
+        reason=_reason(target, is_committed=is_committed),
         recovery_name=name,
     )
+
+
+def _reason(target: str | None, *, is_committed: bool) -> str:
+    if is_committed:
+        return "committed"
+    return "source_missing" if target is None else "not_committed"
 
 
 def _discard(ledger: Ledger, leaf: str, digest: str, accept_unproven: bool) -> bool:

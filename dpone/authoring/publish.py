@@ -21,6 +21,7 @@ from dpone.authoring.undo import Undo
 from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import (
+    ChangeStopped,
     FileConflict,
     PathUnsafe,
     RecoveryRequired,
@@ -94,6 +95,10 @@ class Publisher:
                 self._activate(plan, work)
             except (DponeError, FilesError) as error:
                 self._undone(plan, work, undo, error)
+            except Exception as error:
+                # A defect of ours: what was done stays as the durable receipts say.
+                stopped = ChangeStopped(kind=type(error).__name__, path=plan.root.path)
+                raise Unpublished(stopped, self._stopped(plan, work, stopped)) from error
             return self._finished(plan, work)
 
     # -- what an earlier run left
@@ -107,18 +112,26 @@ class Publisher:
         for change in (*plan.edits, plan.root):
             self._conclude(change.path, work)
 
-    def _conclude(self, path: str, work: _Work) -> None:
-        """Conclude the publication whose receipt lies beside a file."""
+    def conclude(self, path: str) -> bool:
+        """Conclude a dead run's publication whose root is this file; False when there is none.
+
+        Raises an `AuthoringError` for what cannot be concluded.
+        """
+        with ExitStack() as stack:
+            return self._conclude(path, _Work(stack, Fragments(self.files, self.probe, stack)))
+
+    def _conclude(self, path: str, work: _Work) -> bool:
+        """Conclude the publication whose receipt lies beside a file; whether there was one."""
         parent, leaf = split(path)
         try:
             folder = work.stack.enter_context(self.files.folder(parent))
             found = find_receipt(Place(folder, leaf, self.probe), self.confined.nonces())
         except NameMissing:
-            return
+            return False
         except FilesError as error:
             raise refusal(error, path) from error
         if found is None:
-            return
+            return False
         if isinstance(found, str):
             name = f"{parent}/{found}" if parent else found
             raise RecoveryRequired(path=path, reason="receipt_invalid", recovery_name=name)
@@ -137,6 +150,7 @@ class Publisher:
                 reason=failed.reason,
                 recovery_name=failed.recovery_name or "none",
             )
+        return True
 
     def _recover(self, plan: Publication, work: _Work) -> None:
         for change in plan.changes:
@@ -312,6 +326,19 @@ class Publisher:
             issues=tuple(issues),
             cleanup_required=is_pending or any(i.action == "failed" for i in issues),
             reason="committed" if is_changed else "already_identical",
+        )
+
+    def _stopped(self, plan: Publication, work: _Work, error: DponeError) -> PublishOutcome:
+        return PublishOutcome(
+            status=Status.RECOVERY_REQUIRED,
+            plan_id=plan.plan_id,
+            files=tuple(
+                work.files.get(c.path, FileOutcome(path=c.path, action="not_applied"))
+                for c in plan.changes
+            ),
+            issues=tuple(work.prior),
+            cleanup_required=True,
+            reason=error.code,
         )
 
     def _undone(

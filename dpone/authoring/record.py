@@ -13,6 +13,7 @@ from dpone.contracts.authoring import Kind
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import ContractInvalid
 from dpone.contracts.errors_authoring import TransactionInProgress
+from dpone.contracts.publication import receipt_name
 from dpone.contracts.transaction import (
     JOURNAL_BYTES_MAX,
     PHASE_OFFSET,
@@ -82,6 +83,7 @@ class Ledger:
     record: Record
     journal: Transaction | EarlierTransaction
     scratch: bool = True
+    _phase: Phase | None = None
 
     @property
     def current(self) -> Transaction:
@@ -89,16 +91,20 @@ class Ledger:
         assert isinstance(self.journal, Transaction)
         return self.journal
 
+    @property
+    def phase(self) -> Phase:
+        """Where the transaction stands: as the journal was found, or as `enter` made it."""
+        return Phase(self.current.phase) if self._phase is None else self._phase
+
     def enter(self, phase: Phase, effect: Effect) -> None:
         """Make a phase durable: one byte at a fixed offset. Raises `SyncFailed`."""
         with self.place.probe(effect):
             self.record.patch(PHASE_OFFSET, str(int(phase)).encode())
-        fields = {name: getattr(self.current, name) for name in Transaction.__struct_fields__}
-        self.journal = Transaction(**{**fields, "phase": int(phase)})
+        self._phase = phase
 
     def identify(self, identity: str) -> None:
         """Write the desired identity over its placeholder, while the phase is staging."""
-        assert self.current.phase == Phase.STAGING
+        assert self.phase is Phase.STAGING
         marker = b'"desired_identity":"'
         offset = encode(self.current).index(marker) + len(marker)
         self.record.patch(offset, identity.encode())
@@ -154,12 +160,21 @@ def _begin_by_draft(place: Place, journal: Transaction, data: bytes) -> Ledger:
         with place.probe(Effect.AUTHORING_RECORD):
             place.folder.move(draft, place.journal)
     except (NameTaken, NameMissing):
+        _drop_draft(place, record, draft)
         record.close()
         raise TransactionInProgress(path=place.path) from None
     except BaseException:
         record.close()
         raise
     return Ledger(place, record, journal, scratch=False)
+
+
+def _drop_draft(place: Place, record: Record, draft: str) -> None:
+    """The one who came second wrote nothing: his draft goes too."""
+    shown = place.folder.look(draft)
+    if shown is not None and shown.identity == record.look().identity:
+        with place.probe(Effect.AUTHORING_DISCARD):
+            place.folder.unlink(draft)
 
 
 def find(place: Place) -> Ledger | None:
@@ -183,8 +198,9 @@ def find(place: Place) -> Ledger | None:
 
 
 def pending(place: Place) -> bool:
-    """Whether something bears the journal's name; nothing is locked or changed."""
-    names = (place.journal, draft_name(place.journal))
+    """Whether a journal or receipt bears its name; nothing is locked or changed."""
+    receipt = receipt_name(place.leaf, place.folder.name_bytes_max)
+    names = (place.journal, draft_name(place.journal), receipt, draft_name(receipt))
     return any(place.folder.look(name) is not None for name in names)
 
 
@@ -225,6 +241,5 @@ def _clear_draft(place: Place) -> None:
         if _still_named(place, record, draft):
             with place.probe(Effect.AUTHORING_DISCARD):
                 place.folder.unlink(draft)
-            place.sync()
     finally:
         record.close()

@@ -20,7 +20,7 @@ from dpone.contracts.authoring import (
 )
 from dpone.contracts.effects import Effect
 from dpone.contracts.recovery_rules import Side, Target, decide
-from dpone.contracts.transaction import EarlierTransaction, Phase, recovery_name
+from dpone.contracts.transaction import PHASE_OFFSET, EarlierTransaction, Phase, recovery_name
 from dpone.ports.files import (
     ChangedDuringRead,
     FilesError,
@@ -63,7 +63,9 @@ def recover(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
         if isinstance(ledger.journal, EarlierTransaction):
             from dpone.authoring.earlier import recover_earlier
 
-            return recover_earlier(ledger, rules.nonce, accept_unproven=rules.accept_unproven)
+            return recover_earlier(ledger, accept_unproven=rules.accept_unproven)
+        # Its last phase may have been written and not yet be durable when its owner died.
+        ledger.record.patch(PHASE_OFFSET, str(int(ledger.phase)).encode())
         return settle(ledger, rules)
     finally:
         ledger.record.close()
@@ -95,7 +97,7 @@ class _Recovery:
 
     def step(self) -> ConfinedRecoveryOutcome | None:
         """Read, decide, act; None: look again."""
-        phase = Phase(self.ledger.current.phase)
+        phase = self.ledger.phase
         side, target = self.side(), self.target()
         action = decide(phase, side, target, by_hand=self.rules.by_hand)
         return getattr(self, f"_{action.value}")(target)  # type: ignore[no-any-return]
@@ -220,7 +222,7 @@ class _Recovery:
         return self._committed(target, kept=True)
 
     def _keep(self, target: Target) -> ConfinedRecoveryOutcome:
-        if self.ledger.current.phase != Phase.KEPT:
+        if self.ledger.phase != Phase.KEPT:
             self.ledger.enter(Phase.KEPT, Effect.AUTHORING_KEEP)
         newer = self._newer()
         if not set_aside(self.ledger):
@@ -237,14 +239,15 @@ class _Recovery:
 
     def _newer(self) -> str:
         """Which of the two versions was written later, by the files' own times."""
-        side = self.folder.look(self.ledger.current.exchange_name)
+        journal = self.ledger.current
+        side = self.folder.look(journal.exchange_name) or self.folder.look(journal.recovery_name)
         target = self.folder.look(self.place.leaf)
         if side is None or target is None:
             return ""
         return "recovery" if side.modified_ns > target.modified_ns else "target"
 
     def _exchange_back(self, _: Target) -> None:
-        if self.ledger.current.phase == Phase.PREPARED:
+        if self.ledger.phase == Phase.PREPARED:
             self.ledger.enter(Phase.ROLLING_BACK, Effect.AUTHORING_ROLL_BACK)
         try:
             with self.place.probe(Effect.AUTHORING_EXCHANGE_BACK):
@@ -274,6 +277,9 @@ class _Recovery:
     def _removed(self, target: Target) -> ConfinedRecoveryOutcome:
         self.ledger.close()
         reason = "removed" if target is Target.ABSENT else "not_owned"
+        look = self.folder.look(self.place.leaf)
+        if look is not None and look.identity == self.ledger.current.expected_identity:
+            reason = "not_committed"
         return ConfinedRecoveryOutcome(
             found=True,
             status=Status.ROLLED_BACK,
@@ -313,6 +319,10 @@ class _Recovery:
 
     # -- words for what happened
 
+    def _expected(self) -> tuple[str, str]:
+        journal = self.ledger.current
+        return journal.expected_identity, journal.expected_sha256
+
     def _drop(self, leaf: str) -> None:
         try:
             with self.place.probe(Effect.AUTHORING_DISCARD):
@@ -339,10 +349,10 @@ class _Recovery:
         look = self.folder.look(self.place.leaf)
         if look is None or target is Target.ABSENT:
             reason = "source_missing"
-        elif self.ledger.current.phase == Phase.ROLLING_BACK:
+        elif self.ledger.phase == Phase.ROLLING_BACK:
             # The inode may be the expected one, written to in place.
             reason = "source_changed"
-        elif look.identity == self.ledger.current.expected_identity:
+        elif self._shown(self.place.leaf) == self._expected():
             reason = "not_committed"
         else:
             reason = "source_changed"

@@ -59,7 +59,6 @@ def remove(
         try:
             with place.probe(Effect.AUTHORING_QUARANTINE):
                 place.folder.move(place.leaf, side_name(nonce))
-            place.sync()
         except NameMissing:
             pass
         done = settle(ledger, rules)

@@ -169,7 +169,8 @@ class Replacement:
                         self.folder.link(staged, ledger.current.exchange_name)
                 else:
                     self._stage_by_name(ledger, held, desired)
-                self.place.sync()
+                # No sync here: whether the side name or the exchange survives a power cut, the
+                # journal knows both names, and the next sync covers them together.
         except Exception as error:  # noqa: BLE001 - whatever it was, the journal must not stay
             return error
         return None
@@ -180,7 +181,6 @@ class Replacement:
             side = self.folder.create(ledger.current.exchange_name, desired, held)
         identity = side.look().identity
         side.close()
-        self.place.sync()
         ledger.identify(identity)
         ledger.enter(Phase.PREPARED, Effect.AUTHORING_PREPARE)
 
@@ -217,7 +217,10 @@ class Replacement:
                 )
             if failure is None and self._attributes_changed(held, earlier):
                 self._roll_back(ledger)
-            found = settle(ledger, Rules(accept_unproven=self.accept_unproven, by_hand=True))
+            # What never had the target's name cannot be open in somebody's editor.
+            is_clean = failure is not None and side_of(ledger) is Side.OURS
+            accepted = self.accept_unproven or is_clean
+            found = settle(ledger, Rules(accept_unproven=accepted, by_hand=True))
         except FilesError as error:
             return self._unfinished(ledger, held, error, durable=durable)
         return self._outcome(found, failure, durable=durable)
@@ -260,7 +263,7 @@ class Replacement:
             )
         is_ours = shown is not None and shown.identity == ledger.current.desired_identity
         is_named = side is not None and side.identity == ledger.current.expected_identity
-        is_committed = ledger.current.phase == Phase.COMMITTED or (
+        is_committed = ledger.phase == Phase.COMMITTED or (
             is_ours and (side is None or (is_named and self._is_expected(ledger, held)))
         )
         if is_committed:
@@ -268,6 +271,7 @@ class Replacement:
                 status=Status.COMMITTED,
                 cleanup_required=True,
                 durable=durable,
+                recovery_name=self._kept(ledger),
                 reason=error.reason,
             )
         return ConfinedReplaceOutcome(
@@ -277,6 +281,10 @@ class Replacement:
             recovery_name=ledger.current.exchange_name if side is not None else None,
             reason=error.reason,
         )
+
+    def _kept(self, ledger: Ledger) -> str | None:
+        name = ledger.current.recovery_name
+        return name if self.folder.look(name) is not None else None
 
     def _is_expected(self, ledger: Ledger, held: Held) -> bool:
         try:

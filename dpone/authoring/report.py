@@ -20,15 +20,17 @@ from dpone.contracts.authoring_report import (
 from dpone.contracts.errors import (
     EXIT_CLOSED,
     EXIT_DONE,
+    EXIT_INTERNAL,
     DponeError,
 )
 from dpone.contracts.publication import Change, Publication, PublishOutcome
 from dpone.contracts.run_report import ErrorReport
 
 _SECRET = re.compile(
-    r"(?i)^(\s*[-+ ]?\s*[\"']?[\w.-]*(?:password|passwd|secret|token|api_?key|private_key|dsn)"
+    r"(?i)((?:^|[^\w.-])[\w.-]*(?:password|passwd|secret|token|api_?key|private_key|dsn)"
     r"[\w.-]*[\"']?\s*[:=]\s*)(\S.*)$"
 )
+_CREDENTIALS = re.compile(r"(://[^/\s:@]*:)[^@/\s]+@")
 _ACTIONS = {"create": "create", "update": "modify"}
 _UNITS = {
     Status.NONE: "committed",
@@ -78,6 +80,8 @@ def counters_of(outcome: PublishOutcome) -> Counters:
 
 def exit_of(outcome: PublishOutcome, error: DponeError | None) -> int:
     """The exit code: nothing that waits for a person ends with 0."""
+    if error is not None and error.exit_code == EXIT_INTERNAL:
+        return EXIT_INTERNAL
     if outcome.cleanup_required or outcome.status is Status.RECOVERY_REQUIRED:
         return EXIT_CLOSED
     return error.exit_code if error is not None else EXIT_DONE
@@ -95,10 +99,15 @@ def diff_of(path: str, before: bytes | None, after: bytes) -> str:
     old, new = _lines(before or b""), _lines(after)
     source = f"a/{path}" if before is not None else "/dev/null"
     lines = difflib.unified_diff(old, new, source, f"b/{path}", lineterm="")
-    text = "\n".join(_SECRET.sub(r"\1[redacted]", line) for line in lines)
+    text = "\n".join(map(_redacted, lines))
     if len(text) > DIFF_CHARS_MAX:
         return text[:DIFF_CHARS_MAX] + "\n[cut]"
     return text
+
+
+def _redacted(line: str) -> str:
+    """The line without the value of a secret's key, and without a password in an address."""
+    return _SECRET.sub(r"\1[redacted]", _CREDENTIALS.sub(r"\1[redacted]@", line))
 
 
 def _lines(data: bytes) -> list[str]:

@@ -110,6 +110,8 @@ def _rescue(ledger: Ledger, held: Held, digest: str) -> Retired:
     if sha256_of(data) == digest:
         return Retired.GONE
     place, name = ledger.place, ledger.current.recovery_name
+    # Else a power cut could keep both names, and the side file could not be set aside.
+    place.sync()
     try:
         staged = place.folder.stage(data, held)
         with place.probe(Effect.AUTHORING_RESCUE):
@@ -118,5 +120,5 @@ def _rescue(ledger: Ledger, held: Held, digest: str) -> Retired:
         with place.probe(Effect.AUTHORING_RESCUE):
             staged = place.folder.create(name, data, held)
     staged.close()
-    place.sync()
+    # Every caller syncs next.
     return Retired.RESCUED

@@ -52,14 +52,18 @@ PATH_CHARS_MAX = 4096
 _HEX = "0123456789abcdef"
 _FOLDER = re.compile(r"sha256-([0-9a-f]{64})")
 _ENVIRONMENT = re.compile(r"[a-z0-9](?:[a-z0-9._-]{0,62}[a-z0-9])?")
+# Where `$` would let a last line feed pass, in some dialects of patterns and not in others.
+END = r"(?![\s\S])"
 _UUID4 = "[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
 _MOMENT = r"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)"
 
-Digest = Annotated[str, msgspec.Meta(pattern="^sha256:[0-9a-f]{64}$", max_length=71)]
-Uuid4 = Annotated[str, msgspec.Meta(pattern=f"^{_UUID4}$", max_length=36)]
+Digest = Annotated[str, msgspec.Meta(pattern="^sha256:[0-9a-f]{64}" + END, max_length=71)]
+Uuid4 = Annotated[str, msgspec.Meta(pattern=f"^{_UUID4}{END}", max_length=36)]
 Moment = Annotated[
     str,
-    msgspec.Meta(pattern=f"^{_MOMENT}$", max_length=64, extra_json_schema={"format": "date-time"}),
+    msgspec.Meta(
+        pattern=f"^{_MOMENT}{END}", max_length=64, extra_json_schema={"format": "date-time"}
+    ),
 ]
 Environment = Annotated[str, msgspec.Meta(min_length=1, max_length=128)]
 Path = Annotated[str, msgspec.Meta(min_length=1, max_length=PATH_CHARS_MAX)]

@@ -207,3 +207,38 @@ def deployment_files(
     files[INDEX_FILE] = durable(index)
     files[SUCCESS] = b"ok\n"
     return deployment_id, files
+
+
+_SAID = ("release_id", "deployment_id", "airflow_index_sha256", "activation_id")
+
+
+def preview_ack(said: Mapping[str, Any], now: str) -> dict[str, Any]:
+    """What a loader would say when it had loaded all of a preview."""
+    return {
+        "schema": "dpone.airflow_loader_ack.v2",
+        **{name: said[name] for name in _SAID},
+        "loaded_dag_ids": said["dag_ids"],
+        "skipped_dag_ids": [],
+        "error_codes": [],
+        "fatal": False,
+        "acknowledged_at": now,
+    }
+
+
+def preview_checkpoint(said: Mapping[str, Any]) -> dict[str, Any]:
+    """What a reconcile would write when a preview was wanted."""
+    preview = digest("local preview")
+    return {
+        "schema": "dpone.airflow-desired-state-checkpoint.v1",
+        "environment": said["environment"],
+        **{name: said[name] for name in _SAID},
+        "occurrence_id": said["activation_id"],
+        "expected_dag_ids": said["dag_ids"],
+        "observed_revision": "preview",
+        "desired_state_sha256": digest(said["deployment_id"]),
+        "registry_scope_id": preview,
+        "runtime_image_digest": preview,
+        "source_project": "local/preview",
+        "source_ref": "main",
+        "source_git_sha": "0" * 40,
+    }

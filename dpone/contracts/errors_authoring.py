@@ -5,6 +5,7 @@ from __future__ import annotations
 from dpone.contracts.errors import (
     EXIT_CLOSED,
     EXIT_CONFLICT,
+    EXIT_INTERNAL,
     EXIT_LATER,
     DponeError,
 )
@@ -194,3 +195,13 @@ class WriteFailed(AuthoringError):
     happened = "A change beside {path} failed ({reason})."
     known = "{path} is as it was."
     advice = "Check the file system, and run again."
+
+
+class ChangeStopped(AuthoringError):
+    """Something unforeseen in the middle of a change; its receipt says how far it came."""
+
+    code = "DPONE_AUTHORING_INTERNAL"
+    exit_code = EXIT_INTERNAL
+    happened = "An unforeseen {kind} stopped the change of {path}."
+    known = "The receipt lists what was changed; nothing was undone, and nothing was lost."
+    advice = "Run the same command again: it finishes, or undoes exactly what is its own."

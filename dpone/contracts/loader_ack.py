@@ -12,6 +12,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from dpone.contracts.cache_layout import (
+    END,
     Digest,
     Moment,
     Uuid4,
@@ -23,8 +24,8 @@ from dpone.contracts.codec import convert, parse
 from dpone.contracts.errors import ContractInvalid
 
 ACK_BYTES_MAX = 64 * 1024
-LoadedDag = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9_.~-]+$", min_length=1)]
-LoaderCode = Annotated[str, msgspec.Meta(pattern="^DPONE_[A-Z0-9_]+$", max_length=256)]
+LoadedDag = Annotated[str, msgspec.Meta(pattern="^[A-Za-z0-9_.~-]+" + END, min_length=1)]
+LoaderCode = Annotated[str, msgspec.Meta(pattern="^DPONE_[A-Z0-9_]+" + END, max_length=256)]
 _UNIQUE = msgspec.Meta(extra_json_schema={"uniqueItems": True})
 
 

@@ -16,7 +16,7 @@ from dpone.contracts.authoring import NAME_BYTES_MAX, OwnedFile, Status, sha256_
 from dpone.contracts.canonical import digest
 from dpone.contracts.codec import convert, parse, plain
 from dpone.contracts.errors import ContractInvalid
-from dpone.contracts.transaction import NO_IDENTITY
+from dpone.contracts.transaction import NO_IDENTITY, side_name
 
 RECEIPT_SCHEMA = "dpone.authoring-publish.v1"
 RECEIPT_BYTES_MAX = 256 * 1024
@@ -104,9 +104,13 @@ class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     def __post_init__(self) -> None:
         if self.schema != RECEIPT_SCHEMA or self.phase not in (0, 1):
             raise ValueError("the schema or the phase is unknown")
-        for entry in self.entries:
+        for number, entry in enumerate(self.entries):
             if len(entry.identity) != len(NO_IDENTITY):
                 raise ValueError("an identity has not its form")
+            if entry.side != f"{side_name(self.nonce)}-{number}":
+                raise ValueError("a side name is not the nonce's")
+            if not {"", ".", ".."}.isdisjoint(entry.path.split("/")):
+                raise ValueError("a path leaves the project")
 
 
 _PHASE = b'{"phase":'

@@ -15,7 +15,7 @@ from typing import Annotated, NamedTuple
 
 import msgspec
 
-from dpone.contracts.cache_layout import ENTRIES_MAX, LOG, Digest, refuse
+from dpone.contracts.cache_layout import END, ENTRIES_MAX, LOG, Digest, refuse
 from dpone.contracts.errors_retention import RecoveryInvalid
 from dpone.contracts.retention_wal import Phase, Transaction, in_phase
 
@@ -24,7 +24,7 @@ FRAME_BYTES_MAX = 160 * 1024 * 1024
 _HEAD_BYTES = 8
 _START = b'{"'
 
-Identity = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\.[0-9a-f]{16}$", max_length=33)]
+Identity = Annotated[str, msgspec.Meta(pattern=r"^[0-9a-f]{16}\.[0-9a-f]{16}" + END, max_length=33)]
 _NO_BIRTH = "." + "0" * 16
 
 

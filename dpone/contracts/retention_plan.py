@@ -13,6 +13,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from dpone.contracts.cache_layout import (
+    END,
     ENTRIES_MAX,
     Digest,
     Environment,
@@ -29,7 +30,9 @@ PLAN_SCHEMA = "dpone.deployment-cache-retention-plan.v1"
 Reason = Literal["current", "retention_evidence", "unreferenced", "incomplete", "invalid"]
 ErrorCode = Annotated[
     str,
-    msgspec.Meta(pattern="^DPONE_(CACHE|RELEASE|DEPLOYMENT|AIRFLOW)_[A-Z0-9_]+$", max_length=256),
+    msgspec.Meta(
+        pattern="^DPONE_(CACHE|RELEASE|DEPLOYMENT|AIRFLOW)_[A-Z0-9_]+" + END, max_length=256
+    ),
 ]
 REASONS = {
     "protect": ("current", "retention_evidence"),

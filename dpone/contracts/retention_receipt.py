@@ -245,8 +245,8 @@ def begun(
 
 
 def advanced(
-    receipt: Receipt, *, deleted: Iterable[str] = (), causes: Mapping[str, str] | None = None
-) -> Receipt:
+    receipt: R, *, deleted: Iterable[str] = (), causes: Mapping[str, str] | None = None
+) -> R:
     """The receipt after some pending items were deleted, or kept by a cause.
 
     Ids that are not pending are left alone. Raises `ContractInvalid` unless it is applying.

@@ -9,6 +9,7 @@ Source: ADR 0023, artifacts and evidence; version 1 is what an earlier release w
 from __future__ import annotations
 
 import json
+import re
 from enum import IntEnum
 from typing import Any
 
@@ -24,6 +25,7 @@ NO_IDENTITY = f"{0:016x}.{0:016x}"
 NO_DIGEST = "0" * 64
 _PHASE = b'{"phase":'
 PHASE_OFFSET = len(_PHASE)
+_EARLIER_SIDE = re.compile(r"(?:migrate|cas|authoring)-[0-9a-f]{16,24}")
 _HEX = frozenset("0123456789abcdef")
 
 
@@ -99,8 +101,10 @@ class EarlierTransaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True
                 raise ValueError("a digest has not 64 hexadecimal digits")
         for name in (self.target_name, self.exchange_name):
             _leaf(name)
-        if self.exchange_name == self.target_name:
-            raise ValueError("both names are one")
+        prefix = f".{self.target_name}.dpone-"
+        rest = self.exchange_name.removeprefix(prefix)
+        if not self.exchange_name.startswith(prefix) or not _EARLIER_SIDE.fullmatch(rest):
+            raise ValueError("exchange_name is no side name of that release")
 
 
 def encode(transaction: Transaction) -> bytes:

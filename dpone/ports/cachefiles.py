@@ -72,6 +72,12 @@ class CacheFolder(Folder, Protocol):
         Raises `NameTaken`, `NameMissing`, `OtherFileSystem`.
         """
 
+    def refusal(self, leaf: str, to: CacheFolder, full: str) -> str:
+        """Why `carry` would fail where nothing else shows it; empty when it would not.
+
+        `full` is a directory of `to` that is not empty, so that asking the system renames nothing.
+        """
+
     def open_up(self) -> None:
         """Let the owner change this directory's names. Raises `AccessDenied`."""
 

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dpone.contracts.cache_layout import ACKNOWLEDGEMENT
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import ContractInvalid
-from dpone.contracts.errors_retention import RecoveryInvalid
+from dpone.contracts.errors_retention import RecoveryInvalid, RecoveryJournalFailed
 from dpone.contracts.retention_ack import (
     ACK_BYTES_MAX,
     Acknowledgement,
@@ -26,7 +26,7 @@ from dpone.contracts.retention_log import Replayed
 from dpone.contracts.retention_wal import Transaction
 from dpone.ports.cachefiles import CacheFolder
 from dpone.ports.files import FilesError
-from dpone.ports.probe import Probe
+from dpone.ports.probe import Probe, quiet
 from dpone.retention.store import Nonces, put, read
 from dpone.retention.wal import Wal
 
@@ -35,9 +35,7 @@ def bound(root: CacheFolder, recovery: Replayed) -> dict[str, Transaction]:
     """What a plan binds of the log: what is unfinished, or put back and not acknowledged."""
     known: frozenset[str] = frozenset()
     with suppress(RecoveryInvalid):
-        found = _read(root)
-        if isinstance(found, Acknowledgement):
-            known = frozenset(found.acknowledged_transaction_ids)
+        known = acknowledged_ids(root, Wal(root, quiet, str).load())
     return {
         identity: it
         for identity, it in recovery.transactions.items()
@@ -70,6 +68,17 @@ def acknowledged_ids(root: CacheFolder, wal: Wal) -> frozenset[str]:
     return frozenset(found.acknowledged_transaction_ids) if found else frozenset()
 
 
+def taken_over(root: CacheFolder, wal: Wal, *, probe: Probe, nonces: Nonces) -> frozenset[str]:
+    """The same, and an acknowledgement of version 1 is written anew before the log is.
+
+    It is about this very snapshot, which the operation replaces. Raises `RecoveryInvalid`.
+    """
+    found = read_acknowledgement(root, wal)
+    if found is not None and wal.legacy is not None:
+        _write(root, found, probe=probe, nonces=nonces)
+    return frozenset(found.acknowledged_transaction_ids) if found else frozenset()
+
+
 def restored(wal: Wal, known: frozenset[str]) -> list[Transaction]:
     """What was put back and waits for a person."""
     return [it for it in wal.live() if it.phase == "restored" and it.transaction_id not in known]
@@ -85,12 +94,19 @@ def acknowledge(
     if not waiting:
         return 0
     made = acknowledged(environment, (it.transaction_id for it in waiting), before=before)
-    put(
-        root,
-        ACKNOWLEDGEMENT,
-        encode_acknowledgement(made),
-        effect=Effect.RETENTION_ACKNOWLEDGE,
-        probe=probe,
-        nonce=nonces(),
-    )
+    _write(root, made, probe=probe, nonces=nonces)
     return len(waiting)
+
+
+def _write(root: CacheFolder, made: Acknowledgement, *, probe: Probe, nonces: Nonces) -> None:
+    try:
+        put(
+            root,
+            ACKNOWLEDGEMENT,
+            encode_acknowledgement(made),
+            effect=Effect.RETENTION_ACKNOWLEDGE,
+            probe=probe,
+            nonce=nonces(),
+        )
+    except FilesError as error:
+        raise RecoveryJournalFailed(file=ACKNOWLEDGEMENT, reason=error.reason) from error

@@ -7,8 +7,9 @@ Linearization point of a deletion: the rename into the trash. Source: ADR 0043, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from typing import TypeVar
 
 from dpone.contracts import retention_receipt as receipts
 from dpone.contracts.activation_history import ActivationHistory
@@ -35,6 +36,8 @@ from dpone.retention.transact import Drift, Transactions, reason_of
 from dpone.retention.wal import Wal
 
 PROGRESS_MAX = 60
+R = TypeVar("R", Receipt, LegacyReceipt)
+Others = Mapping[str, Receipt | LegacyReceipt]
 
 
 class Applier:
@@ -79,8 +82,10 @@ class Applier:
         self.wal.load()
         others = self._others()
         if isinstance(found, Receipt):
-            if others:
-                raise IncompleteOperation(operation_id=next(iter(others)))
+            for other in others.values():
+                if isinstance(other, Receipt):
+                    raise IncompleteOperation(operation_id=other.operation_id)
+                self._abort(other, receipts.LEGACY_RECEIPT)
             return self._resume(found)
         return self._begin(others)
 
@@ -95,29 +100,25 @@ class Applier:
             ]
             if done:
                 self.wal.forget(done)
+            if self.wal.is_idle:
                 self.wal.compact()
 
-    def _others(self) -> dict[str, Receipt]:
-        """Step 2: other operations that have not ended; those of version 1 end now."""
-        found: dict[str, Receipt] = {}
-        legacy: list[LegacyReceipt] = []
-        for receipt in self.store.every():
-            if receipt.status != "applying" or receipt.operation_id == self.operation_id:
-                continue
-            if isinstance(receipt, Receipt):
-                found[receipt.operation_id] = receipt
-            else:
-                legacy.append(receipt)
-        for old in legacy:
-            self.store.save(receipts.aborted(old, receipts.LEGACY_RECEIPT), Effect.RETENTION_ABORT)
-        return found
+    def _others(self) -> dict[str, Receipt | LegacyReceipt]:
+        """Step 2: other operations that have not ended."""
+        return {
+            receipt.operation_id: receipt
+            for receipt in self.store.every()
+            if receipt.status == "applying" and receipt.operation_id != self.operation_id
+        }
 
     # -- a new operation
 
-    def _begin(self, others: Mapping[str, Receipt]) -> Applied:
+    def _begin(self, others: Others) -> Applied:
         self.signature = self.reviewer.signature()
         plan, closes = self._reviewed_plan(others)
         if not plan.delete_candidates:
+            if closes:
+                self._prepare(plan, closes)
             self._close(others, closes)
             return Applied(None, plan, stuck=self.recovery.retry_trash(self.operation_id))
         self.reviewer.check()
@@ -133,9 +134,7 @@ class Applier:
         self.reviewer.save_history(history)
         return self._delete_all(receipt)
 
-    def _reviewed_plan(
-        self, others: Mapping[str, Receipt]
-    ) -> tuple[RetentionPlan, tuple[tuple[str, str], ...]]:
+    def _reviewed_plan(self, others: Others) -> tuple[RetentionPlan, tuple[tuple[str, str], ...]]:
         """Step 9. A run that died after its intent has settled some of what the plan named."""
         intent = self.wal.intent(self.operation_id)
         if intent is not None and intent.plan_sha256 == self.request.plan_sha256:
@@ -151,11 +150,22 @@ class Applier:
                 outside=self.operation_id, acknowledged=self.acknowledged()
             )
         plan = self.reviewer.plan(recovery, closes)
+        if intent is not None and plan.sha256 != self.request.plan_sha256:
+            plan = self.reviewer.plan(recovery, closes, self._put_back(closes))
         if plan.sha256 != self.request.plan_sha256:
             if others:
                 raise IncompleteOperation(operation_id=min(others))
             raise PlanChanged(found=plan.sha256, expected=self.request.plan_sha256)
         return plan, closes
+
+    def _put_back(self, closes: Iterable[tuple[str, str]]) -> frozenset[str]:
+        """What the run that died gave its name back, which the reviewed plan could not see."""
+        closed = {operation for operation, _ in closes}
+        return frozenset(
+            it.deployment_id
+            for it in self.wal.live()
+            if it.operation_id in closed and it.phase == "restored"
+        )
 
     def _receipt(self, plan: RetentionPlan, history: ActivationHistory) -> Receipt:
         return receipts.begun(
@@ -202,12 +212,14 @@ class Applier:
         )
         self.wal.prepare(intent, prepared)
 
-    def _close(self, others: Mapping[str, Receipt], closes: tuple[tuple[str, str], ...]) -> None:
+    def _close(self, others: Others, closes: tuple[tuple[str, str], ...]) -> None:
         """Settle and abort what the reviewed plan closes; what has no receipt settles too."""
         for operation, _ in closes:
             receipt = others.get(operation)
-            if receipt is not None:
+            if isinstance(receipt, Receipt):
                 self._abort(receipt, receipts.CLOSED_BY_PLAN)
+            elif receipt is not None:
+                self._abort(receipt, receipts.LEGACY_RECEIPT)
         for transaction in self.wal.open():
             if transaction.operation_id != self.operation_id:
                 self.recovery.settle(transaction, forward=False)
@@ -225,7 +237,7 @@ class Applier:
     def _resume(self, receipt: Receipt) -> Applied:
         """Steps 6, 8 and 11."""
         self.signature = self.reviewer.signature()
-        reason = self._drift(receipt)
+        reason = self._drift(receipt) or self._came_back(receipt)
         if reason:
             raise _aborted(self._abort(receipt, reason))
         present, prospective = self.reviewer.history()
@@ -252,6 +264,12 @@ class Applier:
             return receipts.AUTHORITY_CHANGED
         return ""
 
+    def _came_back(self, receipt: Receipt) -> str:
+        """Step 14, of what the receipt calls deleted: something bears its name again."""
+        taken = (item.path for item in receipt.items if item.action == "deleted")
+        is_back = any(not self.transactions.is_free(path) for path in taken)
+        return receipts.OCCURRENCE_CHANGED if is_back else ""
+
     def _same_authority(self, receipt: Receipt) -> None:
         """Every acquisition of the promotion lock reads again. Raises `_Drifted`."""
         signature = self.reviewer.signature()
@@ -275,9 +293,12 @@ class Applier:
             transaction = by_id.get(item.deployment_id)
             try:
                 if transaction is None:
-                    raise _Drifted(receipts.OCCURRENCE_CHANGED)
+                    raise _Drifted(self._unknown())
                 self._delete(receipt, transaction)
                 deleted.append(item.deployment_id)
+                # Step 14: what came back under the name is another occurrence.
+                if number < len(pending) and not self.transactions.is_name_free(transaction):
+                    raise _Drifted(receipts.OCCURRENCE_CHANGED)
             except _Drifted as drift:
                 raise _aborted(self._abort(receipt, drift.reason)) from drift
             except Undeletable as error:
@@ -301,7 +322,8 @@ class Applier:
         self.transactions.delete(transaction)
 
     def _detach(self, transaction: Transaction) -> None:
-        if self.transactions.in_trash(transaction):
+        is_there = self.transactions.in_trash(transaction)
+        if is_there or (transaction.phase == "detached" and self.transactions.is_gone(transaction)):
             self.transactions.finish_detach(transaction)
             return
         try:
@@ -330,7 +352,12 @@ class Applier:
         self.wal.compact()
         return Applied(receipt, stuck=stuck)
 
-    def _abort(self, receipt: Receipt, reason: str) -> Receipt:
+    def _unknown(self) -> str:
+        """Why a pending item has no transaction of its own."""
+        is_legacy = any(it.operation_id is None for it in self.wal.open())
+        return receipts.LEGACY_WAL if is_legacy else receipts.OCCURRENCE_CHANGED
+
+    def _abort(self, receipt: R, reason: str) -> R:
         """Settle every tree, absorb what the log confirmed, close, and only then forget."""
         own = self.wal.live(receipt.operation_id)
         for transaction in own:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from dpone.contracts.authoring import Kind
@@ -39,7 +39,7 @@ from dpone.ports.cachefiles import CacheFiles, CacheFolder
 from dpone.ports.files import FilesError, NameMissing, NameTaken
 from dpone.ports.probe import Probe
 from dpone.retention.receipts import Receipts, check_private, make_private
-from dpone.retention.store import Nonces, put, read
+from dpone.retention.store import Nonces, clear_temporaries, put, read
 from dpone.retention.wal import Wal
 
 
@@ -63,7 +63,7 @@ class Archive:
 
     def find(self, operation_id: str) -> Receipt | None:
         """The archived receipt of an operation. Raises `ReceiptInvalid`."""
-        data = self.raw(operation_id)
+        data = self.raw(operation_id, check=True)
         if data is None:
             return None
         try:
@@ -73,10 +73,10 @@ class Archive:
             raise ReceiptInvalid(file=ARCHIVE, reason=reason) from error
         return found if isinstance(found, Receipt) else None
 
-    def raw(self, operation_id: str) -> bytes | None:
-        """The bytes of an archived receipt."""
+    def raw(self, operation_id: str, *, check: bool = False) -> bytes | None:
+        """The bytes of an archived receipt; with `check` owner and mode of the archive count."""
         name = receipt_name(operation_id)
-        with self._folder() as folder:
+        with self._folder(check=check) as folder:
             for segment in self._segments(folder):
                 assert folder is not None
                 with folder.below(segment) as inner:
@@ -159,6 +159,8 @@ class Archive:
         proposed = self.propose(wal, acknowledged)
         if proposed.manifest.revision != reviewed:
             raise PlanChanged(found=proposed.manifest.revision, expected=reviewed)
+        if not proposed.manifest.receipts and not proposed.manifest.transaction_ids:
+            return proposed
         if proposed.manifest.number > SEGMENTS_MAX:
             raise ReceiptInvalid(file=ARCHIVE, reason="it has no room for a segment")
         self._begin(proposed.manifest)
@@ -173,10 +175,14 @@ class Archive:
                 make_private(root, ARCHIVE)
         with self._folder() as folder:
             assert folder is not None
-            temporary = f".{name}.{self.nonces()}.tmp"
+            temporary = f".{name}.tmp"
             with self.probe(Effect.RETENTION_ARCHIVE):
-                make_private(folder, temporary)
+                if folder.look(temporary) is None:
+                    make_private(folder, temporary)
                 with folder.below(temporary) as inner:
+                    clear_temporaries(
+                        inner, MANIFEST.__eq__, user=self.files.user, probe=self.probe
+                    )
                     put(
                         inner,
                         MANIFEST,
@@ -189,13 +195,12 @@ class Archive:
                 folder.sync()
 
     def _carry_all(self, manifest: ArchiveManifest, wal: Wal) -> None:
-        name = segment_name(manifest.number)
-        with (
-            self._folder() as folder,
-            self.files.folder(RECEIPTS) as source,
-        ):
+        with self._folder() as folder, suppress(NameMissing):
             assert folder is not None
-            with folder.below(name) as segment:
+            with (
+                self.files.folder(RECEIPTS) as source,
+                folder.below(segment_name(manifest.number)) as segment,
+            ):
                 for row in manifest.receipts:
                     self._carry(row, source, segment)
                 segment.sync()
@@ -219,12 +224,13 @@ class Archive:
             return
 
     @contextmanager
-    def _folder(self) -> Iterator[CacheFolder | None]:
+    def _folder(self, *, check: bool = True) -> Iterator[CacheFolder | None]:
         with self.files.folder("") as root:
             try:
                 opened = root.below(ARCHIVE)
                 with opened as folder:
-                    check_private(folder.itself(), ARCHIVE, self.files.user)
+                    if check:
+                        check_private(folder.itself(), ARCHIVE, self.files.user)
                     yield folder
             except NameMissing:
                 yield None

@@ -170,7 +170,10 @@ def read_receipts(root: CacheFolder) -> Receipts:
             for name, _ in folder.entries():
                 if layout.is_tolerated(name) or is_temporary(name, _is_receipt):
                     continue
-                receipt, length = _receipt(folder, name)
+                found = _receipt(folder, name)
+                if found is None:
+                    continue
+                receipt, length = found
                 count += 1
                 size += length
                 if receipt.status == "applying":
@@ -186,17 +189,20 @@ def _is_receipt(name: str) -> bool:
     return name.endswith(".json") and layout.digest_of(name.removesuffix(".json")) is not None
 
 
-def _receipt(folder: CacheFolder, name: str) -> tuple[Receipt | LegacyReceipt, int]:
+def _receipt(folder: CacheFolder, name: str) -> tuple[Receipt | LegacyReceipt, int] | None:
+    """A receipt and its length; None when it was archived meanwhile."""
     file = f"{layout.RECEIPTS}/{layout.text_of(name)}"
     if not _is_receipt(name):
         raise ReceiptInvalid(file=file, reason="its name is no receipt's")
     try:
         data = read(folder, name, RECEIPT_BYTES_MAX)
-        receipt = decode_receipt(data or b"")
+        if data is None:
+            return None
+        receipt = decode_receipt(data)
     except ContractInvalid as error:
         raise ReceiptInvalid(file=file, reason=error.fields["reason"]) from error
     except FilesError as error:
         raise ReceiptInvalid(file=file, reason=error.reason) from error
     if receipt_name(receipt.operation_id) != name:
         raise ReceiptInvalid(file=file, reason="it is another operation's")
-    return receipt, len(data or b"")
+    return receipt, len(data)

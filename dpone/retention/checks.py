@@ -44,6 +44,7 @@ def inspect(parent: CacheFolder, leaf: str, *, user: int) -> Tree:
     walk = _Walk(folder.itself(), user)
     if walk.root.identity.endswith(_NO_BIRTH):
         walk.obstacles.append(Obstacle("no_identity", "."))
+    walk.judge_owner(walk.root, [], "")
     walk.run(folder)
     return Tree(walk.root, walk.size, tuple(walk.obstacles[:OBSTACLES_MAX]))
 
@@ -117,7 +118,12 @@ class _Walk:
     def _judge(self, look: Look, parts: list[str], name: str) -> None:
         if (look.mount, look.device) != self._place:
             self._found("mount_point", parts, name)
-        elif self.user not in (0, look.owner):
+        else:
+            self.judge_owner(look, parts, name)
+
+    def judge_owner(self, look: Look, parts: list[str], name: str) -> None:
+        """Find what this user may not move or remove."""
+        if self.user not in (0, look.owner):
             self._found("foreign_owner", parts, name)
         if look.immutable:
             self._found("immutable", parts, name)

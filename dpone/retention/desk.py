@@ -27,7 +27,7 @@ from dpone.contracts.retention_archive import (
 from dpone.contracts.retention_receipt import LegacyReceipt, Receipt
 from dpone.ports.cachefiles import CacheFiles
 from dpone.ports.probe import Probe, quiet
-from dpone.retention.acknowledge import acknowledge, acknowledged_ids, restored
+from dpone.retention.acknowledge import acknowledge, acknowledged_ids, restored, taken_over
 from dpone.retention.apply import Applier
 from dpone.retention.archive import Archive
 from dpone.retention.cache import Document, marked
@@ -110,7 +110,7 @@ class RetentionDesk:
                 wal=wal,
                 transactions=Transactions(self.files, wal, self.probe, self.nonces),
                 locks=locks,
-                acknowledged=lambda: acknowledged_ids(root, wal),
+                acknowledged=lambda: taken_over(root, wal, probe=self.probe, nonces=self.nonces),
                 told=told,
             )
             return applier.run()
@@ -146,7 +146,7 @@ class RetentionDesk:
     def _rows(self) -> tuple[list[ReceiptRow], str | None]:
         rows: list[ReceiptRow] = []
         try:
-            rows += [_row(receipt, archived=False) for receipt in self.store.every()]
+            rows += [_row(receipt, archived=False) for receipt in self.store.every(check=False)]
             for manifest in self.archive.manifests():
                 for entry in manifest.receipts:
                     found = self.archive.find(entry.operation_id)

@@ -8,6 +8,7 @@ them is repaired by the same command. Source: ADR 0043, layout.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from dpone.contracts.deployment_set import (
     SET_BYTES_MAX,
     MaterializeReport,
     deployment_files,
+    preview_ack,
+    preview_checkpoint,
     release_files,
 )
 from dpone.contracts.effects import Effect
@@ -36,7 +39,7 @@ from dpone.contracts.errors_cache import (
 )
 from dpone.contracts.errors_retention import RetentionError
 from dpone.ports.cachefiles import CacheFiles, CacheFolder
-from dpone.ports.files import FilesError, NameTaken
+from dpone.ports.files import FilesError, NameMissing, NameTaken
 from dpone.ports.probe import Probe, quiet
 from dpone.retention.authority import Current, read_authority, read_checkpoint, read_current
 from dpone.retention.cache import Document, below, check_marker, file_at
@@ -44,6 +47,10 @@ from dpone.retention.locks import Locks
 from dpone.retention.scrub import Undeletable, scrub
 
 Nonces = Callable[[], str]
+_ASIDE = re.compile(
+    r"\.(?:current|current-pointer\.json|desired-state-checkpoint\.json|\.dpone-cache-layout\.json)"
+    r"\.[0-9a-f]{32}\.tmp"
+)
 _SEALED_FILE, _SEALED_FOLDER, _PRIVATE = 0o444, 0o555, 0o700
 
 
@@ -97,6 +104,7 @@ class Materializer:
             self._mark(root)
             with Locks(root).reconcile():
                 environment = preview.environment
+                self._clear(root)
                 self._tree(root, layout.RELEASES, release_id, released, sealed=True)
                 place = f"{layout.DEPLOYMENTS}/{environment}"
                 written = self._tree(root, place, deployment_id, deployed, sealed=False)
@@ -121,6 +129,15 @@ class Materializer:
                 _replaced(root, layout.MARKER, marker, self.nonces)
                 root.set_mode(layout.MARKER, 0o664)
         check_marker(root)
+
+    def _clear(self, root: CacheFolder) -> None:
+        try:
+            with self.probe(Effect.CACHE_STAGE):
+                _clear_asides(root)
+                with suppress(NameMissing), root.below(layout.STATUS) as status:
+                    _clear_asides(status)
+        except FilesError as error:
+            raise MaterializeFailed(path=layout.STATUS, reason=error.reason) from error
 
     # -- directories
 
@@ -194,7 +211,7 @@ class Materializer:
             with Locks(root).promotion():
                 self._promote(root, pointer, said)
             if ack_file is not None:
-                ack = _ack_of(said, now)
+                ack = preview_ack(said, now)
                 with self.probe(Effect.CACHE_PUBLISH), ack_file.files.folder("") as folder:
                     _replaced(folder, ack_file.leaf, layout.durable(ack), self.nonces)
         except FilesError as error:
@@ -209,13 +226,13 @@ class Materializer:
                 audit.append(_line(pointer))
         finally:
             audit.close()
-        temporary = f".{layout.CURRENT}.{self.nonces()}.tmp"
+        temporary = _aside(layout.CURRENT, self.nonces)
         active = layout.activation_path(pointer["environment"], pointer["deployment_id"])
         with self.probe(Effect.CACHE_PROMOTE):
             root.make_link(temporary, active)
             root.replace(temporary, layout.CURRENT)
             root.sync()
-        checkpoint = layout.compact(_checkpoint_of(said))
+        checkpoint = layout.compact(preview_checkpoint(said))
         with self.probe(Effect.CACHE_PUBLISH):
             _replaced(root, layout.POINTER, layout.durable(pointer), self.nonces)
             with suppress(NameTaken):
@@ -238,43 +255,6 @@ def _said(preview: Preview, made: _Made, activation_id: str) -> dict[str, Any]:
         "airflow_index_sha256": layout.bytes_digest(made.files[layout.INDEX_FILE]),
         "activation_id": activation_id,
         "dag_ids": sorted(preview.dag_ids),
-    }
-
-
-def _ack_of(said: dict[str, Any], now: str) -> dict[str, Any]:
-    names = ("release_id", "deployment_id", "airflow_index_sha256", "activation_id")
-    return {
-        "schema": "dpone.airflow_loader_ack.v2",
-        **{name: said[name] for name in names},
-        "loaded_dag_ids": said["dag_ids"],
-        "skipped_dag_ids": [],
-        "error_codes": [],
-        "fatal": False,
-        "acknowledged_at": now,
-    }
-
-
-def _checkpoint_of(said: dict[str, Any]) -> dict[str, Any]:
-    names = (
-        "environment",
-        "release_id",
-        "deployment_id",
-        "airflow_index_sha256",
-        "activation_id",
-    )
-    preview = layout.sealed_digest("local preview")
-    return {
-        "schema": "dpone.airflow-desired-state-checkpoint.v1",
-        **{name: said[name] for name in names},
-        "occurrence_id": said["activation_id"],
-        "expected_dag_ids": said["dag_ids"],
-        "observed_revision": "preview",
-        "desired_state_sha256": layout.sealed_digest(said["deployment_id"]),
-        "registry_scope_id": preview,
-        "runtime_image_digest": preview,
-        "source_project": "local/preview",
-        "source_ref": "main",
-        "source_git_sha": "0" * 40,
     }
 
 
@@ -319,8 +299,19 @@ def _current_id(root: CacheFolder) -> str | None:
 # -- files -----------------------------------------------------------------------------------------
 
 
+def _aside(leaf: str, nonces: Nonces) -> str:
+    return f".{leaf}.{nonces().replace('-', '')}.tmp"
+
+
+def _clear_asides(folder: CacheFolder) -> None:
+    """Remove what an earlier run had written aside; the reconcile lock says that it has ended."""
+    for name in [name for name, kind in folder.entries() if kind in (Kind.FILE, Kind.LINK)]:
+        if _ASIDE.fullmatch(name):
+            folder.unlink(name)
+
+
 def _replaced(folder: CacheFolder, leaf: str, data: bytes, nonces: Nonces) -> None:
-    temporary = f".{leaf}.{nonces().replace('-', '')}.tmp"
+    temporary = _aside(leaf, nonces)
     folder.create_record(temporary, data).close()
     folder.replace(temporary, leaf)
     folder.sync()

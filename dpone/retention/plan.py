@@ -30,6 +30,7 @@ from dpone.retention.protect import Protection, protection_of
 ITEMS_MAX = layout.ENTRIES_MAX
 ENTRIES_MAX = 200_000
 WARNINGS_MAX = 50
+OBSTACLES_SHOWN = 10
 RECEIPTS_EARLY = 9_000
 RECEIPT_TOTAL_EARLY = 56 * 1024 * 1024
 _SKEW = timedelta(minutes=5)
@@ -208,7 +209,7 @@ class Planner:
             if tree is None:
                 continue
             size += tree.size
-            for obstacle in tree.obstacles[:1]:
+            for obstacle in tree.obstacles[:OBSTACLES_SHOWN]:
                 where = layout.text_of(obstacle.path)
                 notes.append(f"{row.item.path}/{where} cannot be deleted: {obstacle.reason}")
         return row._replace(size=size)

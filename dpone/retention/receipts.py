@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from dpone.contracts.authoring import Kind, Look
 from dpone.contracts.cache_layout import RECEIPTS, is_tolerated, text_of
@@ -26,7 +26,7 @@ from dpone.contracts.retention_receipt import (
     receipt_name,
 )
 from dpone.ports.cachefiles import CacheFiles, CacheFolder
-from dpone.ports.files import FilesError, NameMissing
+from dpone.ports.files import FilesError, NameMissing, NameTaken
 from dpone.ports.probe import Probe
 from dpone.retention.store import Nonces, clear_temporaries, is_temporary, put, read
 
@@ -62,19 +62,20 @@ class Receipts:
             return self._read(folder, receipt_name(operation_id))
 
     def raw(self, operation_id: str) -> bytes | None:
-        """The bytes of a receipt as they lie there."""
-        with self._folder() as folder:
+        """The bytes of a receipt as they lie there, whoever owns the directory by now."""
+        with self._folder(check=False) as folder:
             if folder is None:
                 return None
             return read(folder, receipt_name(operation_id), RECEIPT_BYTES_MAX)
 
-    def every(self) -> Iterator[Receipt | LegacyReceipt]:
+    def every(self, *, check: bool = True) -> Iterator[Receipt | LegacyReceipt]:
         """All receipts, one at a time; the whole inventory is checked.
 
-        Raises `ReceiptInvalid` for the first file that is none.
+        Without `check` owners and modes do not count: whoever may read them may list them. Raises
+        `ReceiptInvalid` for the first file that is none.
         """
         self.count, self.bytes = 0, 0
-        with self._folder() as folder:
+        with self._folder(check=check) as folder:
             if folder is None:
                 return
             for name, kind in folder.entries():
@@ -82,14 +83,14 @@ class Receipts:
                     continue
                 if kind is not Kind.FILE or not is_receipt(name):
                     raise _invalid(name, "it is no receipt")
-                found = self._read(folder, name)
+                found = self._read(folder, name, check=check)
                 if found is not None:
                     self.count += 1
                     yield found
 
     def tolerated(self) -> list[str]:
         """Names that file systems put among the receipts by themselves."""
-        with self._folder() as folder:
+        with self._folder(check=False) as folder:
             if folder is None:
                 return []
             return sorted(text_of(name) for name, _ in folder.entries() if is_tolerated(name))
@@ -99,11 +100,14 @@ class Receipts:
         """Whether an archive is due, by what the last look at all of them showed."""
         return self.count >= FILES_MAX * WARN_AT or self.bytes >= TOTAL_BYTES_MAX * WARN_AT
 
-    def _read(self, folder: CacheFolder, name: str) -> Receipt | LegacyReceipt | None:
+    def _read(
+        self, folder: CacheFolder, name: str, *, check: bool = True
+    ) -> Receipt | LegacyReceipt | None:
         look = folder.look(name)
         if look is None:
             return None
-        if look.kind is not Kind.FILE or look.mode & _OTHERS or look.owner != self.files.user:
+        is_private = look.mode & _OTHERS == 0 and look.owner == self.files.user
+        if look.kind is not Kind.FILE or (check and not is_private):
             raise _invalid(name, _fault(look, self.files.user))
         try:
             data = read(folder, name, RECEIPT_BYTES_MAX)
@@ -120,7 +124,7 @@ class Receipts:
         return found
 
     @contextmanager
-    def _folder(self, *, create: bool = False) -> Iterator[CacheFolder | None]:
+    def _folder(self, *, create: bool = False, check: bool = True) -> Iterator[CacheFolder | None]:
         """The open directory, checked by its descriptor; None when there is none."""
         with self.files.folder("") as root:
             if create and root.look(RECEIPTS) is None:
@@ -128,7 +132,8 @@ class Receipts:
             try:
                 opened = root.below(RECEIPTS)
                 with opened as folder:
-                    check_private(folder.itself(), RECEIPTS, self.files.user)
+                    if check:
+                        check_private(folder.itself(), RECEIPTS, self.files.user)
                     yield folder
             except NameMissing:
                 yield None
@@ -173,9 +178,15 @@ def check_private(look: Look, name: str, user: int) -> None:
 
 
 def make_private(root: CacheFolder, name: str) -> None:
-    """Make a directory that only its owner enters, durably. Raises `FilesError`."""
-    root.make_folder(name)
-    root.set_mode(name, _PRIVATE)
+    """Make a directory that only its owner enters, durably. Raises `FilesError`.
+
+    It has its name only when it has its mode; what a crash left of an earlier attempt is used.
+    """
+    temporary = f"{name}.making"
+    with suppress(NameTaken):
+        root.make_folder(temporary)
+    root.set_mode(temporary, _PRIVATE)
+    root.move(temporary, name)
     root.sync()
 
 

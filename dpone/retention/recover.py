@@ -38,7 +38,7 @@ class Recovery:
             self._delete(transaction)
             return
         if not self.transactions.in_trash(transaction):
-            # Prepared and never moved; or moved and put back by hand.
+            self._settle_unknown(transaction)
             return
         if forward:
             self.roll_forward(transaction)
@@ -49,6 +49,23 @@ class Recovery:
             )
         if not is_back:
             self.roll_forward(transaction)
+
+    def _settle_unknown(self, transaction: Transaction) -> None:
+        """It is not in the trash: never moved, put back by hand, gone, or of another device now.
+
+        What lies under its secret name in our own directory was moved there by us; where it cannot
+        be proved to be the reviewed occurrence it gets its name back, and is never deleted.
+        """
+        if transaction.phase == "detached" and self.transactions.is_gone(transaction):
+            self._delete(transaction)
+            return
+        is_moved = transaction.phase == "detached"
+        if not is_moved and self.transactions.is_free(transaction.detached_path):
+            return
+        with self.locks.promotion():
+            is_back = is_moved and self.transactions.is_at_its_name(transaction)
+            if is_back or self.transactions.is_name_free(transaction):
+                self.transactions.restore(transaction, RECOVERY_RESTORED)
 
     def roll_forward(self, transaction: Transaction) -> None:
         """Delete what is in the trash, its activation too."""

@@ -16,8 +16,13 @@ from dpone.contracts.retention_receipt import Receipt, operation_id
 class Reviewer(Protocol):
     """What apply asks about the cache, each time anew."""
 
-    def plan(self, recovery: str | None, closes: tuple[tuple[str, str], ...]) -> RetentionPlan:
-        """The plan as it is now. Raises a `RetentionError`."""
+    def plan(
+        self,
+        recovery: str | None,
+        closes: tuple[tuple[str, str], ...],
+        without: frozenset[str] = frozenset(),
+    ) -> RetentionPlan:
+        """The plan as it is now, `without` some deployments. Raises a `RetentionError`."""
 
     def check(self) -> None:
         """Everything that a deletion needs of pointer, checkpoint, acknowledgement and audit.

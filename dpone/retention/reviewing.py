@@ -11,6 +11,7 @@ from collections.abc import Iterable
 
 from dpone.contracts import cache_layout as layout
 from dpone.contracts.activation_history import ActivationHistory, encode_history
+from dpone.contracts.authoring import Look
 from dpone.contracts.current_pointer import POINTER_BYTES_MAX
 from dpone.contracts.desired_state import CHECKPOINT_BYTES_MAX
 from dpone.contracts.effects import Effect
@@ -55,7 +56,12 @@ class CacheReviewer:
         self.probe = probe
         self.nonces = nonces
 
-    def plan(self, recovery: str | None, closes: tuple[tuple[str, str], ...]) -> RetentionPlan:
+    def plan(
+        self,
+        recovery: str | None,
+        closes: tuple[tuple[str, str], ...],
+        without: frozenset[str] = frozenset(),
+    ) -> RetentionPlan:
         """The plan as it is now, with the log and the operations that the caller names."""
         current = read_current(self.root, self.environment)
         if current is None:
@@ -67,7 +73,7 @@ class CacheReviewer:
             environment=self.environment,
             current_deployment_id=fresh.current_deployment_id,
             protected_ids=fresh.protected_deployment_ids,
-            items=fresh.items,
+            items=(item for item in fresh.items if item.deployment_id not in without),
             recovery_revision=recovery,
             closes=(
                 Closing(operation_id=operation, receipt_revision=revision)
@@ -128,30 +134,42 @@ class CacheReviewer:
 
     def inspect(self, plan: RetentionPlan) -> None:
         """Look at every candidate's deployment and activation, entry by entry."""
-        device = self.root.itself().device
+        here = self.root.itself()
         for deployment_id in plan.delete_candidates:
             for place in (layout.DEPLOYMENTS, layout.ACTIVATIONS):
                 path = f"{place}/{self.environment}"
-                self._inspect(path, layout.folder_name(deployment_id), device)
+                self._inspect(path, layout.folder_name(deployment_id), here)
 
-    def _inspect(self, path: str, leaf: str, device: int) -> None:
+    def _inspect(self, path: str, leaf: str, here: Look) -> None:
         try:
             with below(self.root, path) as folder:
                 if folder.look(leaf) is None:
                     return
                 tree = inspect(folder, leaf, user=self.user)
+                refusal = self._refusal(folder, leaf, here)
         except NameMissing:
             return
         except FilesError as error:
             raise CandidateObstructed(path=f"{path}/{leaf}", reason=error.reason, more=0) from error
         obstacles = list(tree.obstacles)
-        if tree.root.device != device:
+        if tree.root.device != here.device:
             obstacles.insert(0, Obstacle("other_file_system", "."))
+        elif tree.root.mount != here.mount:
+            obstacles.insert(0, Obstacle("mount_point", "."))
+        elif refusal:
+            obstacles.insert(0, Obstacle(refusal, "."))
         if obstacles:
             first = obstacles[0]
             where = layout.text_of(f"{path}/{leaf}/{first.path}".removesuffix("/."))
             more = len(obstacles) - 1
             raise CandidateObstructed(path=where, reason=first.reason, more=more)
+
+    def _refusal(self, folder: CacheFolder, leaf: str, here: Look) -> str:
+        """Whether the rename into the trash would be refused, where only the system knows."""
+        full = self.root.look(layout.RELEASES)
+        if full is None or (full.mount, full.device) != (here.mount, here.device):
+            return ""
+        return folder.refusal(leaf, self.root, layout.RELEASES)
 
 
 def _add(whole: hashlib._Hash, data: bytes | None) -> None:

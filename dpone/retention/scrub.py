@@ -1,9 +1,10 @@
 """Deletes a tree by descriptor: no recursion, one open directory at a time, no link followed.
 
-Promise: nothing outside the tree is opened or changed, whatever its entries are or become; memory
-and descriptors do not grow with it; only directories of the tree are opened up, never a file, which
-may have other links. Not promised: that a tree can be deleted; the first entry that cannot ends it,
-and what is left is still in the trash. Source: ADR 0043, deleting a tree.
+Promise: nothing outside the tree is changed, whatever its entries are or become, also when a file
+system is mounted in it meanwhile; memory and descriptors do not grow with it; only directories of
+the tree are opened up, never a file, which may have other links. Not promised: that a tree can be
+deleted; the first entry that cannot ends it, and what is left is still in the trash. Source: ADR
+0043, deleting a tree.
 """
 
 from __future__ import annotations
@@ -51,17 +52,23 @@ def _empty(folder: CacheFolder) -> None:
     """
     above: list[tuple[str, str]] = []
     try:
+        here = root = folder.itself()
         while True:
             inner = _clear_files(folder)
             if inner is not None:
                 if len(above) >= DEPTH_MAX:
                     raise Undeletable("too_deep")
-                above.append((folder.itself().identity, inner))
+                above.append((here.identity, inner))
                 folder = _stepped(folder, _entered(folder, inner))
+                here = folder.itself()
+                if (here.mount, here.device) != (root.mount, root.device):
+                    # It was mounted after the candidates were looked at.
+                    raise Undeletable("mount_point")
             elif above:
                 identity, name = above.pop()
                 folder = _stepped(folder, folder.ascend())
-                if folder.itself().identity != identity:
+                here = folder.itself()
+                if here.identity != identity:
                     raise Undeletable("tree_changed")
                 if not folder.remove_folder(name) and folder.look(name) is not None:
                     raise Undeletable("directory_not_empty")

@@ -16,7 +16,7 @@ from dpone.ports.files import NameMissing
 from dpone.ports.probe import Probe
 
 Nonces = Callable[[], str]
-_TEMPORARY = re.compile(r"\.(?P<leaf>.+)\.(?:[0-9a-f]{8,64}\.)?tmp")
+_TEMPORARY = re.compile(r"\.(?P<leaf>.+?)\.(?:[0-9a-f]{8,64}\.)?tmp")
 
 
 def put(

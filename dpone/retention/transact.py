@@ -26,6 +26,7 @@ from dpone.retention.store import Nonces
 from dpone.retention.wal import Wal
 
 _ACTIVATION = ".activation"
+_SEALED = 0o555
 
 
 class Drift(Exception):
@@ -71,6 +72,11 @@ class Transactions:
         look = self._look(transaction.detached_path)
         return look is not None and self._is_expected(transaction, look)
 
+    def is_gone(self, transaction: Transaction) -> bool:
+        """Whether it has neither its name in the trash nor its own: another cleaner was there."""
+        in_trash = self._look(transaction.detached_path)
+        return in_trash is None and not self.is_at_its_name(transaction)
+
     def is_at_its_name(self, transaction: Transaction) -> bool:
         """Whether the expected directory has its canonical name."""
         look = self._look(transaction.original_path)
@@ -78,7 +84,11 @@ class Transactions:
 
     def is_name_free(self, transaction: Transaction) -> bool:
         """Whether nothing at all, not even a broken link, bears the canonical name."""
-        return self._look(transaction.original_path) is None
+        return self.is_free(transaction.original_path)
+
+    def is_free(self, path: str) -> bool:
+        """Whether nothing at all bears a name below the root."""
+        return self._look(path) is None
 
     def _is_expected(self, transaction: Transaction, look: Look) -> bool:
         occurrence = self.wal.occurrence(transaction)
@@ -128,6 +138,8 @@ class Transactions:
     def _carry(self, path: str, trash: CacheFolder, free: str) -> None:
         parent, _, leaf = path.rpartition("/")
         with self.files.folder(parent) as folder:
+            # A directory gets another parent only when its owner may write to it.
+            folder.unseal(leaf)
             folder.carry(leaf, trash, free)
             folder.sync()
 
@@ -178,8 +190,20 @@ class Transactions:
                 except NameTaken:
                     return False
             trash.sync()
+        self._seal(transaction)
         self.wal.move(transaction, "restored", reason=reason)
         return True
+
+    def _seal(self, transaction: Transaction) -> None:
+        """An activation that has its name again is read-only again."""
+        occurrence = self.wal.occurrence(transaction)
+        look = self._look(transaction.activation_path)
+        if occurrence is None or occurrence.activation is None or look is None:
+            return
+        if look.identity == occurrence.activation.identity:
+            parent, _, leaf = transaction.activation_path.rpartition("/")
+            with self.files.folder(parent) as folder:
+                folder.set_mode(leaf, _SEALED)
 
     # -- access
 

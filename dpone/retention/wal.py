@@ -44,8 +44,6 @@ from dpone.ports.files import FilesError
 from dpone.ports.probe import Probe
 from dpone.retention.store import Nonces, put, read
 
-COMPACT_BYTES = 4 * 1024 * 1024
-
 
 class Wal:
     """What the log of one cache says. Made by `load`; written by the holder of the lock alone."""
@@ -197,9 +195,9 @@ class Wal:
         self.load()
 
     @property
-    def is_large(self) -> bool:
-        """Whether reading the log costs more than writing the snapshot."""
-        return self._size > COMPACT_BYTES
+    def is_idle(self) -> bool:
+        """Whether the log holds records of which none is needed any more."""
+        return self._size > 0 and not self.state.transactions
 
     def _append(self, data: bytes, records: Iterable[Record], effect: Effect) -> None:
         try:

@@ -14,6 +14,7 @@ from certification import evidence
 from certification.claims import (
     CERTIFIED,
     DECLARED,
+    FLOWS,
     MODELS,
     UNSUPPORTED,
     UNVERIFIED,
@@ -38,6 +39,7 @@ REPORT = (
     '<testsuites><testsuite name="pytest" time="1.5" hostname="h" timestamp="t">'
     "{}</testsuite></testsuites>"
 )
+TEST = '<testcase classname="{}" name="test_y" time="0.1"/>'
 CASE = '<testcase classname="tests.stateful.test_{port}" name="test_x[{package}]" time="0.1"/>'
 
 
@@ -57,6 +59,16 @@ def _model(name: str) -> dict[str, Any]:
     return {"model": name, "verdict": "PASSED", "states": 9, "violated": None, "unreached": []}
 
 
+def _flow(prefix: str) -> dict[str, Any]:
+    return {
+        "key": f"{prefix}all",
+        "engine": prefix.split("/")[1],
+        "invariant": "It holds.",
+        "faults": [],
+        "figures": {"states": 9},
+    }
+
+
 def _check(port: str, package: str) -> dict[str, Any]:
     return {
         "suite": port,
@@ -71,15 +83,24 @@ def _check(port: str, package: str) -> dict[str, Any]:
 def raw() -> dict[str, Any]:
     """The records of a run that bears out every claim."""
     names = sorted({world for worlds in WORLDS.values() for world in worlds})
-    ports = [name.split("/") for name in DECLARED]
+    ports = [name.split("/") for name in DECLARED if name not in FLOWS]
     cases = "".join(CASE.format(port=port, package=package) for port, package in ports)
+    flows = [prefix for needed in FLOWS.values() for prefix in needed.values()]
+    tests = [prefix.removeprefix("pytest/") for prefix in flows if prefix.startswith("pytest/")]
+    cases += "".join(
+        TEST.format(name.removesuffix("::") if name.endswith("::") else f"{name}test_x")
+        for name in tests
+    )
     return {
         "checks": [_check(port, package) for port, package in ports],
         "rounds": [_round(name) for name in names],
         "plans": [
             {"world": name, "strategy": "append", "planned": 1, "cut": False} for name in names
         ],
-        "models": [_model(name) for name in sorted({m for ms in MODELS.values() for m in ms})],
+        "models": [
+            _model(name) for name in sorted({*(m for ms in MODELS.values() for m in ms), "files"})
+        ],
+        "flows": [_flow(prefix) for prefix in flows if prefix.startswith("flow/")],
         "gaps": [],
         "junit": REPORT.format(cases),
     }
@@ -91,7 +112,7 @@ def written(folder: Path, records: dict[str, Any], exit_code: int = 0) -> Path:
     records = {**records, "junit": normalized(whole)}
     verdicts = judge(records)
     bundle = Bundle(folder)
-    for name in ("checks", "rounds", "plans", "gaps"):
+    for name in ("checks", "rounds", "plans", "gaps", "flows"):
         bundle.lines(f"traces/{name}.jsonl", records[name])
     bundle.write("models.json", records["models"])
     bundle.lines("points.jsonl", points_of(records["rounds"]))
@@ -147,6 +168,7 @@ FILES = (
     "verdicts.jsonl",
     "timing/junit.xml",
     "traces/checks.jsonl",
+    "traces/flows.jsonl",
     "traces/plans.jsonl",
     "traces/rounds.jsonl",
 )
@@ -295,9 +317,18 @@ WITHOUT: dict[str, tuple[str, Callable[[dict[str, Any]], Any]]] = {
     ),
     "its kills": ("target/duckdb", lambda r: [k for k in r["rounds"] if k["world"] != "duckdb"]),
     "its model": ("journal/sqlite", lambda r: [m for m in r["models"] if m["model"] != "journal"]),
+    "its crash states": (
+        "authoring/linux",
+        lambda r: [f for f in r["flows"] if f["engine"] != "persistence"],
+    ),
     "its agreement": ("target/sqlite", lambda r: r["junit"].replace("test_target", "test_other")),
 }
-PLACES = {"its suite": "checks", "its kills": "rounds", "its model": "models"}
+PLACES = {
+    "its suite": "checks",
+    "its kills": "rounds",
+    "its model": "models",
+    "its crash states": "flows",
+}
 
 
 @pytest.mark.parametrize("what", WITHOUT)

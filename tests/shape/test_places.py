@@ -19,7 +19,7 @@ PLACES = {
         f"models/{stem}.py",
         f"tests/stateful/test_{stem}.py",
     )
-    for stem in ("journal", "target")
+    for stem in ("files", "journal", "target")
 }
 
 EFFECTS = tree.ROOT / "dpone/contracts/effects.py"

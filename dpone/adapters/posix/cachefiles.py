@@ -17,7 +17,7 @@ from pathlib import Path
 
 from dpone.adapters.posix import glance
 from dpone.adapters.posix.files import PosixFolder, open_part
-from dpone.adapters.posix.held import PosixHeld, sync, translated, write_all
+from dpone.adapters.posix.held import PosixHeld, is_overlay, sync, translated, write_all
 from dpone.contracts.authoring import Kind, Look
 from dpone.ports import cachefiles, files
 
@@ -128,6 +128,20 @@ class PosixCacheFolder(PosixFolder):
                 raise cachefiles.OtherFileSystem(leaf) from error
             with translated(leaf):
                 raise
+
+    def refusal(self, leaf: str, to: cachefiles.CacheFolder, full: str) -> str:
+        """An overlay does not rename what a lower layer holds, and only a rename shows it.
+
+        Its answer for a directory that is not empty comes after that for a lower layer.
+        """
+        assert isinstance(to, PosixCacheFolder), "a folder of another adapter"
+        if not is_overlay(self.descriptor):
+            return ""
+        try:
+            os.rename(leaf, full, src_dir_fd=self.descriptor, dst_dir_fd=to.descriptor)
+        except OSError as error:
+            return cachefiles.OtherFileSystem.reason if error.errno == errno.EXDEV else ""
+        raise AssertionError("a directory that is not empty was replaced")
 
     def open_up(self) -> None:
         """Give the owner all permissions on the directory itself, by descriptor."""

@@ -113,14 +113,13 @@ class PosixFolder:
         return None if descriptor is None else PosixRecord(descriptor, leaf)
 
     def _open(self, leaf: str, flags: int) -> int | None:
-        look = self.look(leaf)
-        if look is None:
-            return None
-        if look.kind is Kind.LINK:
-            raise files.LinkForbidden(leaf)
-        if look.kind is not Kind.FILE:
-            raise files.NotRegular(leaf)
         try:
+            # Opening a device may do something; so its kind is asked for before.
+            mode = os.stat(leaf, dir_fd=self.descriptor, follow_symlinks=False).st_mode
+            if stat.S_ISLNK(mode):
+                raise files.LinkForbidden(leaf)
+            if not stat.S_ISREG(mode):
+                raise files.NotRegular(leaf)
             descriptor = os.open(leaf, flags, dir_fd=self.descriptor)
         except FileNotFoundError:
             return None

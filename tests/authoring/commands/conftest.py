@@ -1,0 +1,11 @@
+"""The fixtures of small projects serve the commands too."""
+
+import pytest
+
+FIXTURES = ("tests.authoring.confined.fixtures",)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for name in FIXTURES:
+        if not config.pluginmanager.has_plugin(name):
+            config.pluginmanager.import_plugin(name)
