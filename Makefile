@@ -15,6 +15,8 @@ BIN := $(VENV)/bin
 # The folders with sources to type-check; one that is still empty is left out.
 TYPED = $(shell find dpone models faultinject certification tests bench demo tools -name '*.py' \
   2>/dev/null | cut -d/ -f1 | sort -u)
+# Two workers share the tests, a file at a time; empty for one.
+WORKERS ?= -n 2 --dist loadfile
 # More arguments for pytest, as in `make test ARGS="-k journal -x"`.
 ARGS ?=
 
@@ -34,7 +36,7 @@ demo: env ## crash a real load after its commit, run it again, see that the rows
 	@$(BIN)/python demo/flights.py
 
 test: lint ## check the sources, then run all tests
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest $(WORKERS) $(ARGS)
 
 lint: env ## style, format, types and the dependency rule
 	$(BIN)/ruff check .
