@@ -33,6 +33,7 @@ FLOWS: Mapping[str, Mapping[str, str]] = {
         "schedules of two workers": "flow/schedules/",
         "every sync and rule is needed": "flow/defects/",
         "kills at every point of every command": "flow/commands/",
+        "editors that save all the time": "flow/editors/",
         "model files": "model/files",
         "tests of authoring": "pytest/tests.authoring.",
         "agreement with the model": "pytest/tests.stateful.test_files::",

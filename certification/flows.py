@@ -7,11 +7,15 @@ or faults), and the figures of the search. A search that was cut is `inconclusiv
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from certification.environment import ROOT
 from certification.evidence import INCONCLUSIVE
 from certification.programme import Budget, Raw
 from faultinject.authoring_matrix import matrix
@@ -30,6 +34,7 @@ NOTHING_LOST = (
 LOSER_IS_TOLD = "two workers at one file: no acknowledged commit is overwritten unseen"
 NEEDED = "a lost sync or rule is noticed"
 ENDS_ONCE = "killed and run again, the deletion ends once with one report and nothing left"
+_LOOPS = "tests/authoring/confined/test_loops.py"
 PAIRS_MAX, QUICK_PAIRS = 400, 12
 _FLOWS = ("faultinject.writing", "faultinject.deleting")
 
@@ -43,6 +48,7 @@ def run_flows(raw: Raw, budget: Budget, folder: Path, *, quick: bool) -> None:
         "schedules": _schedules,
         "defects": _defects,
         "commands": _commands,
+        "editors": _editors,
         "deletions": _deletions,
     }
     for name, part in parts.items():
@@ -144,6 +150,21 @@ def _commands(raw: Raw, budget: Budget, folder: Path, quick: bool) -> None:
             _add(raw, task.name, "commands", NOTHING_LOST, faults, kills=count)
 
 
+def _editors(raw: Raw, budget: Budget, _folder: Path, quick: bool) -> None:
+    """Editors that save all the time, in the long rounds that the tests leave to this run."""
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", _LOOPS]
+    settings = {**os.environ, **({} if quick else {"DPONE_KILL": "full"})}
+    try:
+        ended = subprocess.run(
+            command, cwd=ROOT, env=settings, capture_output=True, text=True, timeout=budget.left()
+        )
+    except subprocess.TimeoutExpired:
+        raw.gap("flow/editors/cut", "editors", INCONCLUSIVE, "the budget is used up")
+        return
+    faults = [] if ended.returncode == 0 else [ended.stdout[-1500:]]
+    _add(raw, "free running", "editors", NOTHING_LOST, faults, rounds=100 if quick else 2000)
+
+
 def _deletions(raw: Raw, budget: Budget, folder: Path, quick: bool) -> None:
     place = folder / "template"
     place.mkdir()
@@ -172,7 +193,7 @@ def _deletions(raw: Raw, budget: Budget, folder: Path, quick: bool) -> None:
 # -- the evidence of the authoring review ----------------------------------------------------------
 
 REVIEW = "airflow-self-service-global-review-v0731"
-_AUTHORING = ("persistence", "schedules", "defects", "commands")
+_AUTHORING = ("persistence", "schedules", "defects", "commands", "editors")
 
 
 def review(out: Path, flows: list[dict[str, Any]], bundle_sha256: str) -> Path:
