@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from bench.deletions import deletion_figures
 from bench.measure import Figure
 from dpone.cli.main import main
 from dpone.contracts.cache_layout import folder_name
@@ -34,6 +35,7 @@ def retention_figures() -> Iterator[Figure]:
         yield Figure(
             "memory of that plan above a small one", many - few, 64.0, "MB", note="items kept"
         )
+    yield from deletion_figures()
 
 
 def make_cache(root: Path, count: int) -> None:

@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from bench import authoring, loads, operations, startup  # noqa: E402
+from bench import authoring, loads, operations, retention, startup  # noqa: E402
 from bench.measure import Figure  # noqa: E402
 from faultinject.postgres import PostgresServer  # noqa: E402
 
@@ -31,6 +31,7 @@ PARTS: dict[str, Callable[[PostgresServer], Iterable[Figure]]] = {
     "peer": operations.peer_figures,
     "journal": lambda _: operations.long_journal_figures(),
     "authoring": lambda _: authoring.authoring_figures(),
+    "retention": lambda _: retention.retention_figures(),
     "loads": loads.load_figures,
 }
 

@@ -20,10 +20,13 @@ from dpone.ports.probe import Probe, quiet
 from faultinject import syscalls
 from faultinject.call_sweeps import _MORE, Calls
 from faultinject.deleting import APPLY, Deletions, Round
+from faultinject.deletion_files import WatchedCache
+from faultinject.deletion_worlds import World
 from faultinject.syscalls import Traced
 from faultinject.zygote import Zygote
 
 SWEPT = "faultinject.deletion_calls:swept"
+FALLING = "faultinject.deletion_calls:falling"
 
 
 def swept(args: Mapping[str, Any], probe: Probe) -> dict[str, Any]:
@@ -43,6 +46,24 @@ def swept(args: Mapping[str, Any], probe: Probe) -> dict[str, Any]:
             code = int(workload(args, quiet).get("exit_code", 0))
         os._exit(code)
     return asdict(Calls(pid, os.path.realpath(args["root"]), int(args["stop_at"])).run())
+
+
+def falling(args: Mapping[str, Any], probe: Probe) -> dict[str, Any]:
+    """An apply that is killed at its `at`-th removal of a file or directory."""
+    del probe
+    left = int(args["at"])
+
+    def watch(call: str, _: str) -> None:
+        nonlocal left
+        left -= call in ("unlink", "rmdir")
+        if left == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    root = Path(args["root"])
+    ended = World(root, Path(args["ack"]), (), "").apply(
+        args["plan"], files=WatchedCache(root, watch)
+    )
+    return {"exit_code": ended.exit_code}
 
 
 def to_call(zygote: Zygote, args: Mapping[str, Any], stop_at: int, work: str = APPLY) -> Traced:

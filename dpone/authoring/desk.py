@@ -15,6 +15,7 @@ from dpone.authoring.migrate import Migration, plan_migration
 from dpone.authoring.publish import Publisher, Unpublished
 from dpone.authoring.reading import Tree
 from dpone.authoring.scaffold import Scaffold
+from dpone.authoring.undo import beside
 from dpone.contracts.authoring import ConfinedRecoveryOutcome, Status, sha256_of
 from dpone.contracts.authoring_report import (
     AuthoringReport,
@@ -27,6 +28,7 @@ from dpone.contracts.authoring_report import (
     WorkloadDetails,
 )
 from dpone.contracts.errors import EXIT_CLOSED, EXIT_DONE, DponeError
+from dpone.contracts.errors_authoring import SourceMissing
 from dpone.contracts.publication import Publication
 from dpone.contracts.run_report import ErrorReport
 from dpone.ports.documents import Documents
@@ -123,7 +125,11 @@ class Desk:
             return RecoveryReport(
                 path=path, mode="plan", status="pending" if is_pending else "none"
             )
-        found = self.confined.recover_file_transaction(path, by_hand=by_hand)
+        try:
+            found = self.confined.recover_file_transaction(path, by_hand=by_hand)
+        except SourceMissing:
+            # Its folder is not there, so nothing can wait in it.
+            found = ConfinedRecoveryOutcome(found=False)
         if Publisher(self.confined).conclude(path) and not found.found:
             # Its new files are the project's, or gone, by what the root shows.
             found = ConfinedRecoveryOutcome(
@@ -135,7 +141,7 @@ class Desk:
             mode="apply",
             status=found.status.value,
             reason=found.reason,
-            recovery_name=found.recovery_name,
+            recovery_name=beside(path, found.recovery_name),
             changed_since=found.changed_since,
             newer=found.newer,
             cleanup_required=found.cleanup_required,

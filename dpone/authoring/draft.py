@@ -18,18 +18,29 @@ Accepts = Callable[[bytes], bool]
 
 @dataclass(slots=True)
 class Draft:
-    """Collects changes. `root` names the file that puts all of them in force."""
+    """Collects changes. `root` names the file that puts all of them in force.
+
+    `seen`: what each file held when it was first read. Every later step of the plan stands on
+    those very bytes, so that a save in between is a conflict and never half of the plan.
+    """
 
     tree: Tree
     root: str
     changes: dict[str, Change] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    seen: dict[str, bytes | None] = field(default_factory=dict)
+
+    def read(self, path: str) -> bytes | None:
+        """What the file held when this draft first read it; None: absent."""
+        if path not in self.seen:
+            self.seen[path] = self.tree.read(path)
+        return self.seen[path]
 
     def current(self, path: str) -> bytes | None:
         """What the file will hold when the draft is applied so far; None: absent."""
         if path in self.changes:
             return self.changes[path].after
-        return self.tree.read(path)
+        return self.read(path)
 
     def create(self, path: str, data: bytes, accepts: Accepts | None = None) -> None:
         """Have a file that does not exist yet.
@@ -37,7 +48,7 @@ class Draft:
         An existing one with these bytes, or one that `accepts` finds right, stays as it is.
         Raises `ScaffoldConflict` for another one, and what `accepts` raises.
         """
-        found = self.tree.read(path)
+        found = self.read(path)
         if found is None:
             self.tree.check_name(path)
             self.changes[path] = Change(path=path, after=data)
@@ -50,7 +61,7 @@ class Draft:
     def edit(self, path: str, data: bytes) -> None:
         """Have an existing file, or one of this draft, hold other bytes."""
         known = self.changes.get(path)
-        before = known.before if known is not None else self.tree.read(path)
+        before = known.before if known is not None else self.read(path)
         self.changes[path] = Change(path=path, before=before, after=data)
 
     def publication(self) -> Publication:

@@ -69,5 +69,7 @@ def check_folder(place: Place) -> None:
         raise errors.TargetMountPoint(path=place.path)
     if reason == files.ExchangeUnsupported.reason or place.folder.certified() is False:
         raise errors.AtomicExchangeUnsupported(path=place.path)
+    if reason == files.OwnershipLost.reason:
+        raise errors.OwnershipNotPreservable(path=place.path)
     if reason:
         raise errors.FolderReadOnly(path=place.path, reason=reason)

@@ -11,7 +11,7 @@ design, commands.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from dpone.contracts import catalog as layout
 from dpone.contracts.errors_project import MigrationSourceInvalid, MigrationUnsupported
@@ -23,17 +23,22 @@ FLOW_KIND = "dpone.flow.v1"
 FRAGMENT_KIND = "dpone.flow-fragment.v1"
 FRAGMENT = "processes.yaml"
 _INDENT = "  "
+_MARKER = re.compile(r"(?:---|\.\.\.)(?:\s|\Z)")
 _LEAF = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}\.ya?ml")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A workload's text: its form, its root's bytes, and its fragments by leaf name."""
+    """A workload's text: its form, its root's bytes, and its fragments by leaf name.
+
+    `read`: the files that it was read from, with their bytes; empty for one that was made.
+    """
 
     path: str
     form: str
     root: str
     fragments: dict[str, str]
+    read: dict[str, bytes] = field(default_factory=dict)
 
 
 def form_of(view: View) -> str:
@@ -203,19 +208,35 @@ def _key_line(lines: list[str], key: str, path: str) -> int:
 
 
 def _body(text: str, path: str) -> list[str]:
-    """The lines of a manifest without byte order mark and document marker."""
+    """The lines of a manifest without byte order mark and document markers."""
     lines = text.removeprefix("\ufeff").splitlines(keepends=True)
     for number, line in enumerate(lines):
         if line.startswith("%"):
             raise MigrationUnsupported(path=path, form="flow", reason="it has a YAML directive")
-        if line.strip() == "---":
-            lines = lines[:number] + lines[number + 1 :]
+        if _MARKER.match(line):
+            lines[number] = _beside_marker(line, path)
             break
         if line.strip() and not line.startswith("#"):
             break
+    for number, line in enumerate(lines):
+        if _MARKER.match(line):
+            # One more, at the very end of the document: what follows it are comments.
+            lines[number] = _beside_marker(line, path)
+    lines = [line for line in lines if line]
     if lines and not lines[-1].endswith("\n"):
         lines[-1] += "\n"
     return lines
+
+
+def _beside_marker(line: str, path: str) -> str:
+    """What a document marker's line holds besides: nothing, or a comment."""
+    rest = line[3:].lstrip(" \t")
+    if not rest.strip():
+        return ""
+    if not rest.startswith("#"):
+        reason = "something stands beside its document marker"
+        raise MigrationUnsupported(path=path, form="flow", reason=reason)
+    return rest
 
 
 def _as_item(lines: list[str]) -> list[str]:

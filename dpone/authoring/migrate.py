@@ -24,6 +24,7 @@ from dpone.contracts.errors_project import (
     OptionInvalid,
     ScaffoldConflict,
 )
+from dpone.contracts.errors_yaml import YamlError
 from dpone.contracts.plainyaml import Entries, Items, Scalar, Value
 from dpone.contracts.route import route_of
 from dpone.ports.documents import Documents
@@ -55,14 +56,25 @@ def plan_migration(
     meaning = _routes(compiled(documents, source), source.path)
     target = source
     if source.form != to:
-        target = emit(documents, source, to, _fields(source, to, meaning))
-        _compare(documents, meaning, target)
+        try:
+            target = emit(documents, source, to, _fields(source, to, meaning))
+            _compare(documents, meaning, target)
+        except YamlError as error:
+            # The source was read before; what cannot be read is what its lines would become.
+            reason = "its lines would be read differently there"
+            raise MigrationUnsupported(path=source.path, form=to, reason=reason) from error
     draft = Draft(tree, target.path)
+    # The plan was made of these bytes; a save since then is a conflict.
+    draft.seen |= source.read
     folder = parent_of(target.path)
     for name, text in target.fragments.items() if target is not source else ():
         draft.create(f"{folder}/{name}" if folder else name, text.encode())
     _root(draft, source, target)
     _repoint(draft, documents, source, target)
+    for name, data in source.read.items() if target is not source else ():
+        if name not in draft.changes:
+            # Looked at once more before the root changes: the new files say what it said.
+            draft.edit(name, data)
     retained = _retained(source, target)
     if retained:
         draft.warnings.append(f"{OLD_RETAINED}: {', '.join(retained)}")
@@ -75,6 +87,7 @@ def read_source(tree: Tree, documents: Documents, path: str) -> Source:
     view = documents.view(data, root.rpartition("/")[2])
     form = form_of(view)
     fragments: dict[str, str] = {}
+    read = {root: data}
     folder = parent_of(root)
     for name in fragments_of(view, root) if form == "folder" else ():
         place = f"{folder}/{name}" if folder else name
@@ -82,7 +95,8 @@ def read_source(tree: Tree, documents: Documents, path: str) -> Source:
         if found is None:
             raise MigrationSourceInvalid(path=root, reason=f"its fragment {name} is missing")
         fragments[name] = found.decode("utf-8-sig")
-    return Source(root, form, data.decode("utf-8"), fragments)
+        read[place] = found
+    return Source(root, form, data.decode("utf-8"), fragments, read)
 
 
 def _root_of(tree: Tree, documents: Documents, path: str) -> tuple[str, bytes]:
@@ -160,7 +174,7 @@ def _root(draft: Draft, source: Source, target: Source) -> None:
     if target.path == source.path:
         draft.edit(target.path, data)
         return
-    found = draft.tree.read(target.path)
+    found = draft.read(target.path)
     if found is not None and found != data:
         raise ScaffoldConflict(path=target.path)
     draft.create(target.path, data)
@@ -174,7 +188,7 @@ def _repoint(draft: Draft, documents: Documents, source: Source, target: Source)
     domain = parts[1]
     workload = parts[2].removesuffix(".yaml")
     path = catalog_path(domain)
-    data = draft.tree.read(path)
+    data = draft.read(path)
     if data is None or source.path != manifest_path(domain, workload, source.form):
         return
     named = _manifest_in(documents, data, workload)

@@ -17,12 +17,13 @@ from dpone.authoring.fit import check_folder, check_target, refusal
 from dpone.authoring.fragments import Fragments, New
 from dpone.authoring.receipts import find_receipt
 from dpone.authoring.record import Place
-from dpone.authoring.undo import Undo
+from dpone.authoring.undo import Undo, beside
 from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import (
     ChangeStopped,
     FileConflict,
+    PathInvalid,
     PathUnsafe,
     RecoveryRequired,
     SourceChanged,
@@ -163,7 +164,7 @@ class Publisher:
                 raise RecoveryRequired(
                     path=change.path,
                     reason=found.reason,
-                    recovery_name=found.recovery_name or "none",
+                    recovery_name=beside(change.path, found.recovery_name) or "none",
                 )
             if found.recovery_name:
                 work.prior.append(_kept(change.path, found.recovery_name))
@@ -216,7 +217,10 @@ class Publisher:
                 with self.files.folder(parent) as folder:
                     check_folder(Place(folder, leaf, self.probe))
                     return
-            except NameMissing:
+            except NameMissing as error:
+                if not parent:
+                    reason = "the project's folder is missing"
+                    raise PathInvalid(path=path, reason=reason) from error
                 parent, _, leaf = parent.rpartition("/")
             except FilesError as error:
                 raise refusal(error, path) from error

@@ -13,7 +13,7 @@ from dpone.authoring.fit import refusal
 from dpone.contracts.authoring import FILE_BYTES_MAX
 from dpone.contracts.errors_authoring import FileUnreadable, SourceMissing
 from dpone.contracts.errors_project import NameCollision
-from dpone.ports.files import FilesError, NameMissing
+from dpone.ports.files import AccessDenied, FilesError, NameMissing
 
 NAMES_MAX = 100_000
 
@@ -29,7 +29,10 @@ class Tree:
         """The bytes of a file; None when there is none. Raises an `AuthoringError`."""
         try:
             with self.confined.place(path) as place:
-                held = place.folder.hold(place.leaf)
+                try:
+                    held = place.folder.hold(place.leaf)
+                except AccessDenied as error:
+                    raise FileUnreadable(path=path, reason=error.reason) from error
                 if held is None:
                     return None
                 try:
@@ -40,14 +43,6 @@ class Tree:
             return None
         except FilesError as error:
             raise refusal(error, path) from error
-
-    def is_there(self, path: str) -> bool:
-        """Whether something bears the name."""
-        try:
-            with self.confined.place(path) as place:
-                return place.folder.look(place.leaf) is not None
-        except SourceMissing:
-            return False
 
     def is_pending(self, path: str) -> bool:
         """Whether an interrupted change of the file waits for recovery."""

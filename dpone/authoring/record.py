@@ -62,6 +62,10 @@ class Place:
         """The project-relative path of a sibling."""
         return f"{self.folder.path}/{leaf}" if self.folder.path else leaf
 
+    def told(self, leaf: str | None) -> str:
+        """The path of kept bytes for a message; `none` when nothing is kept."""
+        return self.beside(leaf) if leaf else "none"
+
     def sync(self) -> None:
         """Have all names of the folder durable. Raises `SyncFailed`."""
         with self.probe(Effect.AUTHORING_SYNC):

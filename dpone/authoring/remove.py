@@ -43,7 +43,9 @@ def remove(
         found = recover(place, Rules(accept_unproven=accept_unproven, nonce=rules.nonce))
     if found.status is Status.RECOVERY_REQUIRED:
         raise RecoveryRequired(
-            path=place.path, reason=found.reason, recovery_name=found.recovery_name or "none"
+            path=place.path,
+            reason=found.reason,
+            recovery_name=place.told(found.recovery_name),
         )
     reason = _standing(place, owned)
     if reason:

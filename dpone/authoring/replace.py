@@ -96,7 +96,7 @@ class Replacement:
             raise RecoveryRequired(
                 path=self.place.path,
                 reason=found.reason,
-                recovery_name=found.recovery_name or "none",
+                recovery_name=self.place.told(found.recovery_name),
             )
         return found.recovery_name
 

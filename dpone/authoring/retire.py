@@ -100,13 +100,27 @@ def _digest(held: Held) -> str:
         return ""
 
 
+def _settled(held: Held, deadline: float) -> bytes:
+    """The bytes when two reads agree, at the latest some time after the deadline.
+
+    Raises `ChangedDuringRead` when somebody never stops writing.
+    """
+    while True:
+        try:
+            return held.read(FILE_BYTES_MAX)
+        except ChangedDuringRead:
+            if time.monotonic() > deadline + _QUIET_WAIT_S:
+                raise
+            time.sleep(_QUIET_POLL_S)
+
+
 def _rescue(ledger: Ledger, held: Held, digest: str) -> Retired:
     """Somebody opened the file while its name went: let him write, and keep what he wrote."""
     held.release()
     deadline = time.monotonic() + _QUIET_WAIT_S
     while held.prove() is not Proof.PROVEN and time.monotonic() < deadline:
         time.sleep(_QUIET_POLL_S)
-    data = held.read(FILE_BYTES_MAX)
+    data = _settled(held, deadline)
     if sha256_of(data) == digest:
         return Retired.GONE
     place, name = ledger.place, ledger.current.recovery_name

@@ -119,6 +119,7 @@ class Scaffold:
         """A DAG declaration; an existing one must be exactly this one."""
         layout.check_name("domain", domain)
         layout.check_dag(dag.dag_id)
+        layout.check_times(dag.schedule, dag.start_date, dag.timezone)
         draft, catalog = self.catalog(domain)
         for workload in dag.workloads:
             self.declared(catalog, workload)

@@ -80,7 +80,7 @@ class Undo:
         except (SourceChanged, SourceMissing) as error:
             self._tell(change.path, "preserved", error.code)
             return
-        name = _beside(change.path, outcome.recovery_name)
+        name = beside(change.path, outcome.recovery_name)
         if outcome.committed:
             self._tell(change.path, "rolled_back", outcome.reason, name)
         elif outcome.status is Status.ROLLED_BACK:
@@ -97,7 +97,7 @@ class Undo:
             outcome = self.confined.remove_file_if_owned(entry.owned())
         except SourceMissing:
             return
-        name = _beside(entry.path, outcome.recovery_name)
+        name = beside(entry.path, outcome.recovery_name)
         if outcome.removed or (outcome.reason == "missing" and name):
             self._tell(entry.path, "rolled_back", outcome.reason, name)
         elif outcome.reason == "not_owned":
@@ -150,6 +150,7 @@ class Undo:
         self.files[path] = FileOutcome(path=path, action=action, reason=reason, recovery_name=name)
 
 
-def _beside(path: str, leaf: str | None) -> str | None:
+def beside(path: str, leaf: str | None) -> str | None:
+    """The project-relative path of a sibling of `path`."""
     parent, _ = split(path)
     return f"{parent}/{leaf}" if leaf and parent else leaf

@@ -6,7 +6,6 @@ other lines stay as they are. Source: ADR 0023, scope; the authoring design, com
 
 from __future__ import annotations
 
-from dpone.authoring.catalog import Catalog
 from dpone.authoring.draft import Draft
 from dpone.authoring.forms import FORMS, emit_new
 from dpone.authoring.scaffold import Scaffold
@@ -50,6 +49,7 @@ def plan_workload(
     catalog.declare("workloads", workload, entry)
     if dag is not None:
         layout.check_dag(dag.dag_id)
+        layout.check_times(dag.schedule, dag.start_date, dag.timezone)
         catalog.declare("dags", dag.dag_id, dag.entry())
     for path, data in emit_new(scaffold.documents, domain, workload, options.form, value).items():
         draft.create(path, data, lambda found, data=data: _means(scaffold, found, data))  # type: ignore[misc]
@@ -115,8 +115,3 @@ def _texts(value: Value) -> object:
     if isinstance(value, list):
         return [_texts(item) for item in value]
     return (value.text, value.kind)
-
-
-def catalog_of(scaffold: Scaffold, draft: Draft, domain: str) -> Catalog:
-    """The domain's catalog as the draft leaves it."""
-    return Catalog(scaffold.documents, domain, draft.current(layout.catalog_path(domain)))

@@ -30,9 +30,12 @@ UnprovenOption = Annotated[
 
 
 def desk_of(session: Session, root: Path | None, *, accept_unproven: bool = False) -> Desk:
-    """The authoring desk of the project in or above a folder."""
+    """The authoring desk of the project in or above a folder. Raises `OptionInvalid`."""
     from dpone import wiring
+    from dpone.contracts.errors_project import OptionInvalid
 
+    if root is not None and not root.is_dir():
+        raise OptionInvalid(option="--root", reason="there is no such folder")
     folder = root if root is not None else wiring.project_root(Path.cwd())
     return wiring.authoring_desk(folder, probe=session.probe, accept_unproven=accept_unproven)
 

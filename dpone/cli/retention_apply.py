@@ -148,6 +148,7 @@ def _finish(session: Session, request: Request, applied: Applied, version: str) 
         for item in receipt.items
         if item.action == "deleted"
     ]
+    lines += [f"seen again since: {deployment_id}" for deployment_id in applied.seen_again]
     if applied.stuck:
         lines.append(f"{applied.stuck} trees of earlier operations still lie in the trash.")
     session.print(report_of_receipt(receipt, version), "\n".join(lines))

@@ -7,10 +7,11 @@ design, commands; the formats of the deployments in use.
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
 import msgspec
 
-from dpone.contracts.errors_project import NameRefused
+from dpone.contracts.errors_project import NameRefused, OptionInvalid
 from dpone.contracts.plainyaml import Plain
 
 PROJECT_FILE = "dpone.toml"
@@ -82,6 +83,22 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
+_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+_ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}")
+_CRON = re.compile(r"[0-9A-Za-z*/,#?LW-]+( +[0-9A-Za-z*/,#?LW-]+){4,5}")
+_PRESET = re.compile(r"@(once|continuous|hourly|daily|weekly|monthly|quarterly|yearly)")
+
+
+def check_times(schedule: str, start_date: str, timezone: str) -> None:
+    """Refuse what Airflow would not take. Raises `OptionInvalid`."""
+    if not (_CRON.fullmatch(schedule) or _PRESET.fullmatch(schedule)):
+        raise OptionInvalid(option="--schedule", reason="it is no cron line and no @preset")
+    if not _DATE.fullmatch(start_date):
+        raise OptionInvalid(option="--start-date", reason="it is no date such as 2026-01-31")
+    if not _ZONE.fullmatch(timezone):
+        raise OptionInvalid(option="--timezone", reason="it is no zone such as Europe/Berlin")
+
+
 class Dag(msgspec.Struct, frozen=True, kw_only=True):
     """A generated DAG declaration: every field of it is compared on a later run."""
 
@@ -107,6 +124,77 @@ class Dag(msgspec.Struct, frozen=True, kw_only=True):
             "default_args": {"owner": self.owner, "retries": self.retries},
             "workloads": list(self.workloads),
         }
+
+
+# -- the files' contracts, as `dpone schema` prints them -------------------------------------------
+
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=256, pattern=r"\S")]
+_Name = Annotated[str, msgspec.Meta(pattern="^[a-z0-9][a-z0-9_-]{1,127}$")]
+
+
+class OwnerPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who owns a domain."""
+
+    team: _Text
+    contact: _Text
+
+
+class ApproverPart(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Who approves changes of a domain."""
+
+    github_team: _Text
+
+
+class DomainOwnership(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The ownership file of a domain."""
+
+    domain: _Name
+    owner: OwnerPart
+    approvers: ApproverPart
+    schema: str = OWNERSHIP_SCHEMA
+
+
+class DagDefaults(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What each task of a DAG begins with."""
+
+    owner: str
+    retries: int
+
+
+class DagEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A generated DAG declaration; a person may add fields, which then are his."""
+
+    description: str
+    schedule: str
+    start_date: str
+    timezone: str
+    catchup: bool
+    max_active_runs: int
+    default_args: DagDefaults
+    workloads: tuple[str, ...]
+
+
+class WorkloadEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A workload: where its root source lies, and who owns it."""
+
+    manifest: str
+    owner: str | None = None
+
+
+class DomainCatalog(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """The catalog of a domain, as it is generated."""
+
+    domain: _Name
+    workloads: dict[str, WorkloadEntry]
+    dags: dict[str, DagEntry]
+    schema: str = CATALOG_SCHEMA
+
+
+class WorkloadSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """Which catalogs there are: patterns below the workload set's folder."""
+
+    catalogs: tuple[str, ...]
+    schema: str = SET_SCHEMA
 
 
 def catalog_document(domain: str) -> Plain:

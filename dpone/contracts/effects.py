@@ -87,6 +87,7 @@ class Effect(StrEnum):
     RETENTION_ACKNOWLEDGE = "retention.acknowledge"
     RETENTION_ARCHIVE = "retention.archive"
     RETENTION_REPAIR = "retention.repair"
+    RETENTION_DRIFT = "retention.drift"
     CACHE_STAGE = "cache.stage"
     CACHE_PUBLISH = "cache.publish"
     CACHE_PROMOTE = "cache.promote"

@@ -226,6 +226,12 @@ ABOUT_FILES: dict[Effect, About] = {
         _RETENTION + "repair",
         "Before: a directory with another mode or owner. After: as it must be.",
     ),
+    Effect.RETENTION_DRIFT: About(
+        "retention",
+        _RETENTION + "recovery",
+        "Before: a deleted deployment is there again, and nobody was told. After: a file beside "
+        "the receipts says so; the receipt is what it was.",
+    ),
     Effect.CACHE_STAGE: About(
         "cache",
         _RETENTION + "materialize",

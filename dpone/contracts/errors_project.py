@@ -20,7 +20,7 @@ class NameRefused(ProjectConflict):
     code = "DPONE_INIT_NAME_INVALID"
     exit_code = EXIT_USAGE
     happened = "{what} {name} is no valid name: {reason}."
-    advice = "Use lower-case letters, digits, - and _, beginning with a letter or digit."
+    advice = "Use 2 to 128 lower-case letters, digits, - and _, first a letter or digit."
 
 
 class NameCollision(ProjectConflict):

@@ -15,6 +15,7 @@ from dpone.contracts import retention_receipt as receipts
 from dpone.contracts.activation_history import ActivationHistory
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors_retention import (
+    CurrentChanged,
     IncompleteOperation,
     PlanChanged,
     RecoveryInvalid,
@@ -68,6 +69,8 @@ class Applier:
         self.acknowledged = acknowledged
         self.told = told
         self.signature = ""
+        # How far it came: `reading`, `closing` what is unfinished, or `begun`.
+        self.stage = "reading"
 
     def run(self) -> Applied:
         """Replay, resume or begin. Raises a `RetentionError`; see its exit code."""
@@ -126,10 +129,15 @@ class Applier:
         _, history = self.reviewer.history()
         receipt = self._receipt(plan, history)
         self._check_capacity(receipt)
+        self.stage = "closing"
         self._prepare(plan, closes)
         self._close(others, closes)
+        self.stage = "begun"
         with self.locks.promotion():
-            self._same_authority(receipt)
+            try:
+                self._same_authority(receipt)
+            except _Drifted as drift:
+                raise CurrentChanged(reason=drift.reason) from drift
             self.store.save(receipt, Effect.RETENTION_BEGIN)
         self.reviewer.save_history(history)
         return self._delete_all(receipt)
@@ -164,7 +172,7 @@ class Applier:
         return frozenset(
             it.deployment_id
             for it in self.wal.live()
-            if it.operation_id in closed and it.phase == "restored"
+            if it.operation_id in closed and self.transactions.was_put_back(it)
         )
 
     def _receipt(self, plan: RetentionPlan, history: ActivationHistory) -> Receipt:
@@ -227,7 +235,7 @@ class Applier:
         idle = [
             it
             for it in self.wal.live()
-            if it.operation_id != self.operation_id and it.phase in ("prepared", "committed")
+            if it.operation_id != self.operation_id and self.transactions.is_settled(it)
         ]
         if idle:
             self.wal.forget(idle)
@@ -236,6 +244,7 @@ class Applier:
 
     def _resume(self, receipt: Receipt) -> Applied:
         """Steps 6, 8 and 11."""
+        self.stage = "begun"
         self.signature = self.reviewer.signature()
         reason = self._drift(receipt) or self._came_back(receipt)
         if reason:
@@ -366,7 +375,7 @@ class Applier:
         committed = [it.deployment_id for it in own if it.phase == "committed"]
         closed = receipts.aborted(receipts.advanced(receipt, deleted=committed), reason)
         self.store.save(closed, Effect.RETENTION_ABORT)
-        self.wal.forget(it for it in own if it.phase in ("prepared", "committed"))
+        self.wal.forget(it for it in own if self.transactions.is_settled(it))
         return closed
 
 

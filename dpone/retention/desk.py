@@ -7,30 +7,41 @@ Source: ADR 0043, step 1.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 
 from dpone.contracts.cache_layout import (
     ACKNOWLEDGEMENT,
     HISTORY,
     LOG,
-    POINTER,
+    RECEIPTS,
     WAL,
 )
-from dpone.contracts.errors_retention import ReceiptInvalid, RecoveryInvalid
+from dpone.contracts.errors_cache import CacheUnreadable
+from dpone.contracts.errors_retention import (
+    ReceiptIncomplete,
+    ReceiptInvalid,
+    RecoveryInvalid,
+    RecoveryJournalFailed,
+    RetentionError,
+)
 from dpone.contracts.retention_archive import (
+    ARCHIVE,
     AcknowledgeReport,
     ArchiveReport,
     ReceiptList,
     ReceiptRow,
 )
+from dpone.contracts.retention_drift import DRIFT
 from dpone.contracts.retention_receipt import LegacyReceipt, Receipt
 from dpone.ports.cachefiles import CacheFiles
+from dpone.ports.files import FilesError
 from dpone.ports.probe import Probe, quiet
 from dpone.retention.acknowledge import acknowledge, acknowledged_ids, restored, taken_over
 from dpone.retention.apply import Applier
 from dpone.retention.archive import Archive
 from dpone.retention.cache import Document, marked
+from dpone.retention.drift import note_drift
 from dpone.retention.locks import Locks
 from dpone.retention.receipts import Receipts
 from dpone.retention.recover import STARTED
@@ -41,7 +52,7 @@ from dpone.retention.store import Nonces, clear_temporaries
 from dpone.retention.transact import Transactions, check_trash
 from dpone.retention.wal import Wal
 
-_CONTROL = (WAL, LOG, ACKNOWLEDGEMENT, HISTORY, POINTER)
+_CONTROL = (WAL, LOG, ACKNOWLEDGEMENT, HISTORY, DRIFT)
 
 
 def random_nonce() -> str:
@@ -83,13 +94,13 @@ class RetentionDesk:
         told: Callable[[int, int], None] = lambda _done, _all: None,
     ) -> Applied:
         """Replay, resume or begin an operation. Raises a `RetentionError`."""
-        with ExitStack() as held:
+        with _typed(ReceiptInvalid, RECEIPTS), ExitStack() as held:
             root = held.enter_context(marked(self.files))
             locks = Locks(root, **self.waits)
             held.enter_context(locks.reconcile())
             check_trash(root, self.files.user, create=False)
             clear_temporaries(
-                root, lambda leaf: leaf in _CONTROL[:4], user=self.files.user, probe=self.probe
+                root, lambda leaf: leaf in _CONTROL, user=self.files.user, probe=self.probe
             )
             wal = held.enter_context(Wal(root, self.probe, self.nonces))
             reviewer = CacheReviewer(
@@ -113,16 +124,26 @@ class RetentionDesk:
                 acknowledged=lambda: taken_over(root, wal, probe=self.probe, nonces=self.nonces),
                 told=told,
             )
-            return applier.run()
+            with _told(applier):
+                applied = applier.run()
+            if applied.replayed and applied.receipt is not None:
+                applied.seen_again = note_drift(
+                    root, applied.receipt, probe=self.probe, nonces=self.nonces
+                )
+            return applied
 
     # -- receipts
 
     def receipts(self, *, repair: bool = False, apply: bool = False) -> ReceiptList:
         """List every operation, and what is wrong with the control directories."""
+        with _typed(ReceiptInvalid, RECEIPTS):
+            return self._receipts(repair and apply)
+
+    def _receipts(self, is_repair: bool) -> ReceiptList:
         with ExitStack() as held:
             root = held.enter_context(marked(self.files))
             listed = faults(self.files)
-            if repair and apply:
+            if is_repair:
                 held.enter_context(Locks(root, **self.waits).reconcile())
                 mend(self.files, listed, self.probe)
                 listed = faults(self.files)
@@ -136,7 +157,7 @@ class RetentionDesk:
             receipts=tuple(rows),
             tolerated=tuple(self.store.tolerated()) if not blocker else (),
             repairs=tuple(f"{fault.path}: {fault.words}" for fault in listed),
-            applied=repair and apply,
+            applied=is_repair,
             stuck=stuck,
             blocker=blocker,
             warnings=warnings,
@@ -164,13 +185,14 @@ class RetentionDesk:
 
     def receipt(self, operation_id: str) -> bytes | None:
         """The bytes of one receipt, from the receipts or the archive."""
-        return self.store.raw(operation_id) or self.archive.raw(operation_id)
+        with _typed(ReceiptInvalid, RECEIPTS):
+            return self.store.raw(operation_id) or self.archive.raw(operation_id)
 
     # -- acknowledge and archive
 
     def acknowledge(self, *, apply: bool) -> AcknowledgeReport:
         """Say what was put back, and with `apply` record that it was seen."""
-        with ExitStack() as held:
+        with _typed(RecoveryInvalid, WAL), ExitStack() as held:
             root = held.enter_context(marked(self.files))
             if apply:
                 held.enter_context(Locks(root, **self.waits).reconcile())
@@ -195,7 +217,7 @@ class RetentionDesk:
 
     def archive_receipts(self, reviewed: str, *, apply: bool) -> ArchiveReport:
         """Say what would be archived, or move what was reviewed."""
-        with ExitStack() as held:
+        with _typed(ReceiptInvalid, ARCHIVE), ExitStack() as held:
             root = held.enter_context(marked(self.files))
             if apply:
                 held.enter_context(Locks(root, **self.waits).reconcile())
@@ -213,6 +235,30 @@ class RetentionDesk:
             segments=proposed.segments,
             applied=apply,
         )
+
+
+@contextmanager
+def _typed(kind: type[RetentionError], file: str) -> Iterator[None]:
+    """No refusal of the file system gets out without a code."""
+    try:
+        yield
+    except FilesError as error:
+        raise kind(file=error.leaf or file, reason=error.reason) from error
+
+
+@contextmanager
+def _told(applier: Applier) -> Iterator[None]:
+    """The same for an apply, by how far it came."""
+    try:
+        yield
+    except FilesError as error:
+        leaf, reason = error.leaf or "the cache", error.reason
+        if applier.stage == "reading":
+            raise CacheUnreadable(path=leaf, reason=reason) from error
+        if applier.stage == "closing":
+            raise RecoveryJournalFailed(file=leaf, reason=reason) from error
+        operation, words = applier.operation_id, f"{leaf}: {reason}"
+        raise ReceiptIncomplete(operation_id=operation, reason=words) from error
 
 
 def _row(receipt: Receipt | LegacyReceipt, *, archived: bool) -> ReceiptRow:

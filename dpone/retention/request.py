@@ -69,6 +69,7 @@ class Applied:
     """What became of it: a receipt, or a plan with nothing to delete.
 
     `causes`: why candidates are still pending. `replayed`: nothing was done by this run.
+    `seen_again`: deleted deployments whose names show something by now.
     """
 
     receipt: Receipt | None
@@ -76,3 +77,4 @@ class Applied:
     causes: dict[str, str] = field(default_factory=dict)
     replayed: bool = False
     stuck: int = 0
+    seen_again: tuple[str, ...] = ()

@@ -77,6 +77,16 @@ class Transactions:
         in_trash = self._look(transaction.detached_path)
         return in_trash is None and not self.is_at_its_name(transaction)
 
+    def is_settled(self, transaction: Transaction) -> bool:
+        """Whether its record says nothing that anybody still needs."""
+        is_unmoved = transaction.phase == "prepared" and self.is_free(transaction.detached_path)
+        return transaction.phase == "committed" or is_unmoved
+
+    def was_put_back(self, transaction: Transaction) -> bool:
+        """Whether it has its name again, also where a crash fell before the record of it."""
+        is_moved = transaction.phase == "detached"
+        return transaction.phase == "restored" or (is_moved and self.is_at_its_name(transaction))
+
     def is_at_its_name(self, transaction: Transaction) -> bool:
         """Whether the expected directory has its canonical name."""
         look = self._look(transaction.original_path)
@@ -116,10 +126,20 @@ class Transactions:
             leaf = transaction.detached_path.rpartition("/")[2]
             with self.probe(Effect.RETENTION_DETACH):
                 self._carry(transaction.original_path, trash, leaf)
+            if not self.in_trash(transaction):
+                self._put_back(transaction, trash, leaf)
             if occurrence.activation is not None:
                 with self.probe(Effect.RETENTION_DETACH_ACTIVATION):
                     self._carry(transaction.activation_path, trash, leaf + _ACTIVATION)
             trash.sync()
+
+    def _put_back(self, transaction: Transaction, trash: CacheFolder, leaf: str) -> None:
+        """It was swapped between the look and the rename. Raises `Drift`."""
+        parent, _, canonical = transaction.original_path.rpartition("/")
+        with self.files.folder(parent) as folder, self.probe(Effect.RETENTION_RESTORE):
+            trash.carry(leaf, folder, canonical)
+            folder.sync()
+        raise Drift(transaction.original_path)
 
     def finish_detach(self, transaction: Transaction) -> None:
         """A crash fell between the two renames: take the activation too, by identity."""
@@ -172,6 +192,9 @@ class Transactions:
 
     def restore(self, transaction: Transaction, reason: str) -> bool:
         """Give an occurrence its name back; False when something else has it by now."""
+        if transaction.phase == "prepared":
+            # From here on the log says that it had been moved, whatever the names say.
+            transaction = self.wal.move(transaction, "detached")
         with self._trash() as trash:
             leaf = transaction.detached_path.rpartition("/")[2]
             # The activation first: while the deployment is in the trash, a crash here is seen.

@@ -185,9 +185,14 @@ class PosixCacheFolder(PosixFolder):
         except OSError as error:
             with translated(leaf):
                 raise error
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        try:
+            with translated(leaf):
+                is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            if not is_regular:
+                raise files.NotRegular(leaf)
+        except BaseException:
             os.close(descriptor)
-            raise files.NotRegular(leaf)
+            raise
         return PosixLog(descriptor, leaf)
 
     @contextmanager
@@ -202,7 +207,9 @@ class PosixCacheFolder(PosixFolder):
 
     def _lock_descriptor(self, leaf: str) -> int:
         if leaf == ".":
-            return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=self.descriptor)
+            here = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+            with translated(leaf):
+                return os.open(".", here, dir_fd=self.descriptor)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         with translated(leaf):
             try:

@@ -271,12 +271,19 @@ class PosixFolder:
             return files.NameBusy.reason
         if not swap.SUPPORTED:
             return files.ExchangeUnsupported.reason
+        if here.immutable or (shown is not None and shown.immutable):
+            # Not even its owner or root may rename; an append-only folder would keep our files.
+            return "immutable"
         if not os.access(".", os.W_OK | os.X_OK, dir_fd=self.descriptor, effective_ids=True):
             return "folder_read_only"
         me = os.geteuid()
         is_sticky = bool(here.mode & stat.S_ISVTX)
         is_foreign = shown is not None and me not in (0, here.owner, shown.owner)
-        return "sticky_folder" if is_sticky and is_foreign else ""
+        if is_sticky and is_foreign:
+            return "sticky_folder"
+        if shown is not None and not _can_own(me, shown):
+            return files.OwnershipLost.reason
+        return ""
 
     def certified(self) -> bool | None:
         """What a rehearsal showed."""
@@ -307,3 +314,10 @@ def _copy_up(like: files.Held | None) -> None:
 def _descriptor_of(held: files.Held) -> int:
     assert isinstance(held, PosixHeld), "a file of another adapter"
     return held.descriptor
+
+
+def _can_own(me: int, shown: Look) -> bool:
+    """Whether this user may give a new file the owner and the group of another one."""
+    if me == 0:
+        return True
+    return shown.owner == me and shown.group in {os.getegid(), *os.getgroups()}

@@ -1,0 +1,1 @@
+"""Tests of YAML documents: read, compared and edited in the text that people wrote."""

@@ -1,0 +1,5 @@
+"""The fixtures of small projects serve these cases too."""
+
+from tests.authoring.commands.conftest import pytest_configure
+
+__all__ = ["pytest_configure"]
