@@ -40,6 +40,7 @@ FLOWS: Mapping[str, Mapping[str, str]] = {
     },
     "retention/linux": {
         "kills at every pair of points": "flow/deletions/",
+        "model retention": "model/retention",
         "tests of retention": "pytest/tests.retention.",
     },
 }

@@ -234,7 +234,7 @@ def _rotated(matrix: Matrix, seed: int) -> Iterator[tuple[str, str]]:
 
 def run_models(raw: Raw, budget: Budget, *, quick: bool) -> None:
     """The pinned explorations, in a full run the widest one too."""
-    chosen = EXPLORATIONS if quick else (*EXPLORATIONS, CERTIFICATION)
+    chosen = EXPLORATIONS if quick else (*EXPLORATIONS, *CERTIFICATION)
     for exploration in chosen:
         if budget.used_up():
             key = f"model/{exploration.name}"

@@ -98,7 +98,8 @@ def raw() -> dict[str, Any]:
             {"world": name, "strategy": "append", "planned": 1, "cut": False} for name in names
         ],
         "models": [
-            _model(name) for name in sorted({*(m for ms in MODELS.values() for m in ms), "files"})
+            _model(name)
+            for name in sorted({*(m for ms in MODELS.values() for m in ms), "files", "retention"})
         ],
         "flows": [_flow(prefix) for prefix in flows if prefix.startswith("flow/")],
         "gaps": [],
