@@ -39,7 +39,7 @@ from faultinject.zygote import Zygote, wake
 from tests.authoring.confined.loops import FILE, against_an_editor, leftovers, tokens
 from tests.authoring.confined.studio import CATALOG, JOURNAL, At, Single, codes
 from tests.authoring.confined.test_editors import leftovers as left_in
-from tests.kill.fixtures import FULL
+from tests.depth import FULL
 from tests.loading.project import Project
 
 pytest_plugins = ("tests.authoring.confined.fixtures",)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -23,8 +22,6 @@ PRELOADED = (
     "dpone.adapters.postgres.target",
     "dpone.adapters.postgres.journal",
 )
-FULL = os.environ.get("DPONE_KILL") == "full"
-"""Whether every point and every pair is wanted: minutes more, for a certification run."""
 
 
 @pytest.hookimpl(wrapper=True)

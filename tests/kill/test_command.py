@@ -16,7 +16,7 @@ from faultinject import workloads
 from faultinject.rivals import spread
 from faultinject.worlds import Databases
 from faultinject.zygote import Zygote
-from tests.kill.fixtures import FULL
+from tests.depth import FULL
 
 pytestmark = pytest.mark.kill
 

@@ -11,7 +11,8 @@ from faultinject.matrix import pairs as all_pairs
 from faultinject.rivals import spread
 from faultinject.workloads import STRATEGIES
 from faultinject.zygote import Zygote
-from tests.kill.fixtures import FULL, world_of
+from tests.depth import FULL
+from tests.kill.fixtures import world_of
 
 WORLDS = ("sqlite", "duckdb", "joint", "postgres", "postgres-postgres", "postgres-joint")
 POINTS_MIN = {"joint": 12, "postgres-joint": 12}

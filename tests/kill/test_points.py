@@ -10,7 +10,7 @@ from faultinject.matrix import World
 from faultinject.rivals import spread
 from faultinject.scenarios import declared, plan, play
 from faultinject.zygote import Zygote
-from tests.kill.fixtures import FULL
+from tests.depth import FULL
 
 pytestmark = pytest.mark.kill
 

@@ -23,7 +23,7 @@ from faultinject.rivals import (
 )
 from faultinject.workloads import STRATEGIES
 from faultinject.zygote import Zygote, wake
-from tests.kill.fixtures import FULL
+from tests.depth import FULL
 
 TARGETS = ("sqlite", "duckdb", "postgres")
 SERVERS = ("postgres", "postgres-postgres", "postgres-joint")

@@ -17,7 +17,7 @@ from faultinject.failing_calls import CHANGING, Calls, failing, short_writes, un
 from faultinject.writing import NEW, OLD, Tree, tree_of
 from tests.authoring.confined.studio import CATALOG, Single
 from tests.authoring.confined.test_editors import leftovers
-from tests.kill.fixtures import FULL
+from tests.depth import FULL
 from tests.loading.project import Project
 
 STRIDE = 1 if FULL else 2

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.authoring.confined.loops import FILE, against_an_editor, leftovers, tokens
-from tests.kill.fixtures import FULL
+from tests.depth import FULL
 
 ROUNDS = 2000 if FULL else 100
 

@@ -13,7 +13,7 @@ from faultinject import rivals, writing
 from faultinject.writing import Bench, Round, Task
 from faultinject.zygote import Zygote
 from tests.authoring.kill.rival_tasks import RIVALS
-from tests.kill.fixtures import FULL
+from tests.depth import FULL
 
 pytestmark = pytest.mark.kill
 

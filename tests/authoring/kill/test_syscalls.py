@@ -17,7 +17,7 @@ from faultinject import rivals, writing
 from faultinject.call_sweeps import SWEPT
 from faultinject.writing import COMMAND, Bench, Task
 from faultinject.zygote import Zygote
-from tests.kill.fixtures import FULL
+from tests.depth import FULL
 
 pytestmark = [
     pytest.mark.kill,
