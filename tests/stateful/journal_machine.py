@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import time
 from collections import Counter
 from typing import Any
 
@@ -29,6 +30,8 @@ from tests.stateful import crash
 RULES = Rules()
 KEYS = ("a", "bb")
 CALLS_MAX = 1000
+SESSIONS_WAIT_S = 10.0
+_SESSIONS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
 WRITES = (
     model.TAKE_READY,
     model.TAKE_UNKNOWN,
@@ -258,7 +261,20 @@ class JournalMachine(RuleBasedStateMachine):
             "kill_at": kill_at,
             "proof": str(self.proof),
         }
-        return self.zygote.run("tests.stateful.crash:journal", args, point=point)
+        before_it = self.sessions()
+        ended = self.zygote.run("tests.stateful.crash:journal", args, point=point)
+        # A server's session outlives its killed client, and may still land what it was sent.
+        until = time.monotonic() + SESSIONS_WAIT_S
+        while self.sessions() > before_it:
+            assert time.monotonic() < until, "the killed client's session never ended"
+            time.sleep(0.01)
+        return ended
+
+    def sessions(self) -> int:
+        """How many sessions a server has for this journal; 0 where there is no server."""
+        if not self.place.spec.startswith("postgres"):
+            return 0
+        return int(self.place.sql(_SESSIONS)[0][0])
 
     def share_of(self, act: str, share: int) -> int:
         """Some call inside the adapter: the share of all calls that this act makes, in percent."""
