@@ -11,30 +11,26 @@ import os
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 from weakref import WeakKeyDictionary
 
 from dpone.adapters.posix import identity
 from dpone.adapters.posix.liveness import ProcLiveness
 from dpone.adapters.projectfile.reading import Project, project_of
-from dpone.contracts.errors import ExtraMissing
 from dpone.contracts.errors_loading import ConnectorUnsupported, SpecInvalid
 from dpone.contracts.fence import Capability
-from dpone.contracts.route import RouteManifest
 from dpone.fencing.commit import LEASE_S, Committer, new_attempt_id
 from dpone.fencing.guard import GuardedCommitter
 from dpone.fencing.heartbeat import HEARTBEAT_S, Heartbeat
 from dpone.loading.checkpoints import checkpoint_due
-from dpone.loading.manifest import manifest_of
-from dpone.loading.pipeline import Found, is_pipeline, route_in
 from dpone.loading.run import Obliged, nothing_due
 from dpone.ports.checkpoint import Checkpoints
 from dpone.ports.guarded import GuardedTarget
 from dpone.ports.journal import Journal
 from dpone.ports.loader import Loader
 from dpone.ports.probe import Probe, quiet
-from dpone.ports.source import Source
 from dpone.ports.target import Target
+from dpone.routes import Route, adapter
 
 if TYPE_CHECKING:
     from dpone.authoring.desk import Desk
@@ -44,7 +40,6 @@ if TYPE_CHECKING:
 OpenProject = Project
 _HEARTS: WeakKeyDictionary[Journal, dict[tuple[float, float], Heartbeat]] = WeakKeyDictionary()
 JOURNAL_DEFAULT = ".dpone/journal.db"
-_CLIENTS = {"duckdb": "duckdb", "postgres": "psycopg"}
 
 
 def open_journal(spec: str = f"sqlite:{JOURNAL_DEFAULT}", *, root: Path | None = None) -> Journal:
@@ -136,19 +131,6 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="seconds")
 
 
-def adapter(package: str, module: str) -> Any:
-    """Import `dpone.adapters.<package>.<module>`. Raises `ExtraMissing` without its client."""
-    client = _CLIENTS.get(package)
-    if client is not None:
-        try:
-            importlib.import_module(client)
-        except ModuleNotFoundError as error:
-            if error.name == client:
-                raise ExtraMissing(extra=package) from None
-            raise
-    return importlib.import_module(f"dpone.adapters.{package}.{module}")
-
-
 def filesystem_of(path: Path) -> tuple[str, bool]:
     """The type of the file system under `path`, and whether it is a network one."""
     kind = identity.filesystem(path)
@@ -226,71 +208,10 @@ def open_document(path: Path) -> Document:
 
 # -- routes ----------------------------------------------------------------------------------------
 
-DUCKDB_SETTINGS = {"memory_limit": "512MB", "preserve_insertion_order": "false"}
-_FILE_KINDS = ("duckdb", "sqlite")
-
-
-class Route(NamedTuple):
-    """A manifest with the project it lies in; `name` is the manifest's file name."""
-
-    name: str
-    manifest: RouteManifest
-    project: Project
-
-
-def read_route(path: Path, environ: Mapping[str, str] | None = None, *, process: str = "") -> Route:
-    """Read and check a manifest and its project file. Raises a `ManifestError`.
-
-    Of a pipeline with several processes, `process` names the route.
-    """
-    from dpone.adapters.yamlfile.reading import read
-
-    found = Found(*read(path), path.name)
-    if is_pipeline(found.value):
-
-        def sibling(name: str) -> Found:
-            return Found(*read(path.with_name(name)), name)
-
-        found = route_in(found, sibling, process)
-    manifest = manifest_of(found.value, found.lines, found.name)
-    project = project_of(path, os.environ if environ is None else environ)
-    return Route(path.name, manifest, project)
-
-
-def route_source(route: Route) -> Source:
-    """Open the source of a route; nothing is read yet."""
-    spec, project = route.manifest.source, route.project
-    if spec.query is not None:
-        return _query_source(route, spec.query.connection)
-    from dpone.adapters.sources.filesource import FileSource
-
-    if spec.connection:
-        root = project.root / project.connection(spec.connection, "folder")[1]
-        return FileSource(route.manifest, root)
-    project.inside(spec.pattern, "source", "folder")
-    return FileSource(route.manifest, project.root)
-
-
-def _query_source(route: Route, name: str) -> Source:
-    from dpone.adapters.sources.querysource import QuerySource
-
-    kind, value = route.project.connection(name, *_FILE_KINDS, "postgres")
-    place = route.project.root / value
-    if kind == "duckdb":
-        target = route.manifest.target
-        if target.duckdb and place == route.project.path(target.duckdb, "target", "duckdb"):
-            what = "a query on the file that is the target; use dpone.commit for it"
-            raise ConnectorUnsupported(connector=kind, what=what)
-        return QuerySource(route.manifest, place, None)
-    if importlib.util.find_spec(f"dpone.adapters.{kind}.spool") is None:
-        raise ConnectorUnsupported(connector=kind, what="a query as a source")
-    write = adapter(kind, "spool").spool
-    given = value if kind == "postgres" else place
-
-    def spool(sql: str, path: Path, null: str) -> None:
-        write(given, sql, path, null, connection_name=name)
-
-    return QuerySource(route.manifest, place, spool)
+DUCKDB_OPTIONS: Mapping[str, Any] = {
+    "settings": {"memory_limit": "512MB", "preserve_insertion_order": "false"},
+    "engine_kept": True,
+}
 
 
 def route_journal(route: Route) -> Journal:
@@ -330,7 +251,7 @@ def declared_target(project: Project, declared: Mapping[str, Any], probe: Probe)
         return open_target("postgres:" + value, probe=probe, options=options)
     kind = "duckdb" if "duckdb" in declared else "sqlite"
     path = project.path(declared[kind], "target", kind)
-    given: dict[str, Any] = {"settings": DUCKDB_SETTINGS} if kind == "duckdb" else {}
+    given = dict(DUCKDB_OPTIONS) if kind == "duckdb" else {}
     return open_target(f"{kind}:{path}", probe=probe, options=given)
 
 

@@ -11,7 +11,7 @@ from dpone.cli.session import Format, FormatOption, plain_app, printable, sessio
 
 if TYPE_CHECKING:
     from dpone.contracts.run_report import Protection
-    from dpone.wiring import Route
+    from dpone.routes import Route
 
 app = plain_app("Check a route and explain its operations.")
 
@@ -34,14 +34,14 @@ ProcessOption = Annotated[
 
 def route_at(path: Path, process: str = "") -> Route:
     """The route of a manifest; a folder is told by its name."""
-    from dpone import wiring
+    from dpone import routes
 
     if path.is_dir():
         from dpone.contracts.errors_loading import ManifestUnreadable
 
         reason = "it is a folder; name the file in it, such as route.yaml"
         raise ManifestUnreadable(name=path.resolve().name or "/", reason=reason)
-    return wiring.read_route(path, process=process)
+    return routes.read_route(path, process=process)
 
 
 def _protection(route: Route) -> Protection:
@@ -77,12 +77,12 @@ def validate(
     session = session_of(context, chosen)
     from contextlib import closing
 
-    from dpone import wiring
+    from dpone import routes, wiring
     from dpone.contracts.run_report import RouteCheck
 
     route = route_at(manifest, process)
     protection = _protection(route)
-    with closing(wiring.route_source(route)), closing(wiring.route_journal(route)):
+    with closing(routes.route_source(route)), closing(wiring.route_journal(route)):
         pass
     spec = route.manifest
     check = RouteCheck(
@@ -113,14 +113,14 @@ def explain(
     session = session_of(context, chosen)
     from contextlib import closing
 
-    from dpone import wiring
+    from dpone import routes
     from dpone.contracts.run_report import ExplainedOperation, RouteExplanation
     from dpone.loading.operations import operations_of
 
     route = route_at(manifest, process)
     protection = _protection(route)
     environment = route.project.environment
-    with closing(wiring.route_source(route)) as source:
+    with closing(routes.route_source(route)) as source:
         planned = operations_of(route.manifest, source, environment=environment, name=route.name)
     operations = tuple(
         ExplainedOperation(

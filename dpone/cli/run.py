@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from dpone.ports.guarded import GuardedTarget
     from dpone.ports.journal import Journal
     from dpone.ports.target import Target
-    from dpone.wiring import Route
+    from dpone.routes import Route
 
 app = plain_app()
 
@@ -93,17 +93,21 @@ def _run(
 ) -> int:
     from contextlib import ExitStack, closing
 
-    from dpone import wiring
-    from dpone.loading.again import check_named
-    from dpone.loading.operations import followed, operations_of
+    from dpone import routes
 
-    check_named(route.manifest, wanted, route.name)
+    if wanted.revision is not None or wanted.again:
+        from dpone.loading.again import check_named
+
+        check_named(route.manifest, wanted, route.name)
     environment = route.project.environment
     with ExitStack() as held:
-        source = held.enter_context(closing(wiring.route_source(route)))
-        # The files are digested while drivers are imported.
+        source = held.enter_context(closing(routes.route_source(route)))
+        # The files are digested while the policy and the drivers are imported.
         source.start()
         session.progress(f"reading {route.manifest.source.kind} source")
+        from dpone import wiring
+        from dpone.loading.operations import followed, operations_of
+
         journal = held.enter_context(closing(wiring.route_journal(route)))
         target = held.enter_context(closing(wiring.route_target(route, probe=session.probe)))
         loader = wiring.route_loader(route)

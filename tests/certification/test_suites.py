@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
 import pytest
 
 from certification import journal, places, target
 from certification.checks import PASSED, run
-from certification.places import JOURNALS, TARGETS, Resources
+from certification.places import JOURNALS, TARGETS, Resources, TargetPlace
+from dpone import wiring
+from dpone.ports.target import Target
 
 JOURNAL_CHECKS = sorted(journal.complete().functions)
 TARGET_CHECKS = sorted(target.complete().functions)
@@ -49,3 +55,20 @@ def test_target(resources: Resources, package: str, check: str) -> None:
         found for found in target.suite(lambda: TARGETS[package](resources)) if found.name == check
     ]
     assert [(result.outcome, result.detail) for result in run(chosen)] == [(PASSED, "")]
+
+
+def test_a_duckdb_target_that_keeps_its_engine(resources: Resources) -> None:
+    @contextmanager
+    def keeping() -> Iterator[TargetPlace]:
+        with TARGETS["duckdb"](resources) as place:
+
+            def opener(spec: str, **given: Any) -> Target:
+                options = {**given.pop("options", {}), "engine_kept": True}
+                return wiring.open_target(spec, options=options, **given)
+
+            place.opener = opener
+            yield place
+
+    results = run(target.suite(keeping))
+    assert [(result.name, result.detail) for result in results if result.outcome != PASSED] == []
+    assert sorted(result.name for result in results) == sorted(TARGET_CHECKS)

@@ -205,7 +205,7 @@ def test_debug_shows_where_it_stopped(project: Project, monkeypatch: pytest.Monk
     def broken(*_: object) -> None:
         raise RuntimeError("secret-token")
 
-    monkeypatch.setattr("dpone.wiring.read_route", broken)
+    monkeypatch.setattr("dpone.routes.read_route", broken)
     project.route()
     said = project.call("run", "route.yaml")
     assert said.code == 5

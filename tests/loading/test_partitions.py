@@ -194,7 +194,7 @@ def test_typed_values_name_the_partitions(project: Project) -> None:
 
 def test_an_ordered_route_gives_its_operations_a_place(project: Project) -> None:
     from dpone.loading.operations import operations_of
-    from dpone.wiring import read_route, route_source
+    from dpone.routes import read_route, route_source
 
     path = project.route(partition="{interval: {column: day, every: day}}", ordered="true")
     route = read_route(path, {})

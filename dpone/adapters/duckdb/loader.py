@@ -111,9 +111,7 @@ class _Writing:
         Under a low limit it would give each block back to the system and take it anew, which
         costs a tenth of the whole load. An arena that is there stays: it cannot be made smaller.
         """
-        row = self.tx.execute(
-            "SELECT value FROM duckdb_settings() WHERE name = 'block_allocator_memory'"
-        ).fetchone()
+        row = self.tx.execute("SELECT current_setting('block_allocator_memory')").fetchone()
         if row is not None and row[0] == _NO_ARENA:
             self.tx.execute(f"SET block_allocator_memory = '{size_mb}MB'")
 

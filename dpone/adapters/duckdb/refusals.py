@@ -16,6 +16,7 @@ from dpone.contracts.errors_fencing import (
 from dpone.contracts.fence import Unknown
 
 _HELD = ("could not set lock on file", "conflicting lock is held")
+_OPEN_HERE = ("unique file handle conflict", "already attached")
 _INVALID = (
     "not a valid duckdb",
     "is a directory",
@@ -44,6 +45,11 @@ def is_held(error: duckdb.Error) -> bool:
     """Whether another process holds the file's lock."""
     words = _words(error)
     return isinstance(error, duckdb.IOException) and any(word in words for word in _HELD)
+
+
+def is_open_here(error: duckdb.Error) -> bool:
+    """Whether another engine of this very process has the file open."""
+    return any(word in _words(error) for word in _OPEN_HERE)
 
 
 def unknown(error: duckdb.Error) -> Unknown:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import duckdb
 
+from dpone.adapters.duckdb.opening import LOCK_POLL_S, LOCK_WAIT_S, DuckdbFile, Settings
 from dpone.adapters.duckdb.refusals import cause_of, is_held, refusal, refuse, unknown
 from dpone.adapters.duckdb.rows import (
     Claim,
@@ -61,8 +62,6 @@ from dpone.ports.probe import Probe, quiet
 from dpone.ports.target import Also, Change
 
 PROTOCOL = 1
-LOCK_WAIT_S = 10.0
-_LOCK_POLL_S = 0.05
 
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS dpone_fence_meta(key VARCHAR PRIMARY KEY, value VARCHAR NOT NULL)",
@@ -76,7 +75,8 @@ _SCHEMA = (
 class DuckdbTarget:
     """The target port on one DuckDB file.
 
-    `settings` are DuckDB configuration values for every connection, such as memory_limit.
+    `settings` are DuckDB configuration values for every connection, such as memory_limit;
+    `engine_kept` is `keeping` of `DuckdbFile`.
     """
 
     name = "duckdb"
@@ -90,12 +90,12 @@ class DuckdbTarget:
         identity: Callable[[Path], str],
         probe: Probe = quiet,
         lock_wait_s: float = LOCK_WAIT_S,
-        settings: dict[str, str | bool | int | float | list[str]] | None = None,
+        settings: Settings | None = None,
+        engine_kept: bool = False,
     ) -> None:
         self.path = path
         self.probe = probe
-        self.lock_wait_s = lock_wait_s
-        self.settings = settings or {}
+        self._file = DuckdbFile(path, settings, lock_wait_s, keeping=engine_kept)
         self._identity = identity
 
     # -- asking --------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ class DuckdbTarget:
         if not self._present():
             return Answer(Absent())
         try:
-            with self._open() as connection:
+            with self._file.glance() as connection:
                 if not has_fence(connection):
                     return Answer(Absent())
                 incarnation = self._incarnation(connection)
@@ -119,7 +119,7 @@ class DuckdbTarget:
 
     def install(self) -> str:
         """Create the fence tables where they are missing."""
-        until = time.monotonic() + self.lock_wait_s
+        until = time.monotonic() + self._file.lock_wait_s
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             while True:
@@ -129,7 +129,7 @@ class DuckdbTarget:
                     # Another thread of this process creates the same tables at this moment.
                     if time.monotonic() > until:
                         raise
-                    time.sleep(_LOCK_POLL_S)
+                    time.sleep(LOCK_POLL_S)
         except (FileExistsError, NotADirectoryError) as error:
             raise TargetInvalid(target=self.name, cause="it lies below a file") from error
         except OSError as error:
@@ -138,7 +138,8 @@ class DuckdbTarget:
             raise refusal(error) from error
 
     def _install(self) -> str:
-        with self._open() as connection:
+        opened = self._file.glance() if self._present() else self._file.open()
+        with opened as connection:
             connection.execute("BEGIN")
             for statement in _SCHEMA:
                 connection.execute(statement)
@@ -255,7 +256,8 @@ class DuckdbTarget:
         return int(rows[0]) if rows else 0
 
     def close(self) -> None:
-        """Nothing stays open between calls."""
+        """The file is not open between calls; an engine may be kept."""
+        self._file.close()
 
     # -- access --------------------------------------------------------------------------------
 
@@ -267,26 +269,9 @@ class DuckdbTarget:
             raise TargetReadOnly(target=self.name, cause=error.strerror or "error") from error
 
     @contextmanager
-    def _open(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A connection for one call; waits a bounded time for the file's lock."""
-        until = time.monotonic() + self.lock_wait_s
-        while True:
-            try:
-                connection = duckdb.connect(str(self.path), config=self.settings)
-                break
-            except duckdb.Error as error:
-                if not is_held(error) or time.monotonic() > until:
-                    raise
-                time.sleep(_LOCK_POLL_S)
-        try:
-            yield connection
-        finally:
-            connection.close()
-
-    @contextmanager
     def _unit(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """An open transaction; closing the connection rolls back what was not committed."""
-        with self._open() as connection:
+        with self._file.open() as connection:
             connection.execute("BEGIN")
             yield connection
 
