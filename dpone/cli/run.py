@@ -22,11 +22,7 @@ if TYPE_CHECKING:
 
     from dpone.cli.interrupt import Interrupts
     from dpone.contracts.run_report import OperationReport, RunPlan
-    from dpone.loading.again import Reloads
     from dpone.loading.operations import Wanted
-    from dpone.ports.guarded import GuardedTarget
-    from dpone.ports.journal import Journal
-    from dpone.ports.target import Target
     from dpone.routes import Route
 
 app = plain_app()
@@ -91,63 +87,19 @@ def _run(
     plan: bool,
     take_over: bool,
 ) -> int:
-    from contextlib import ExitStack, closing
+    from dpone import api_run
 
-    from dpone import routes
-
-    if wanted.revision is not None or wanted.again:
-        from dpone.loading.again import check_named
-
-        check_named(route.manifest, wanted, route.name)
-    environment = route.project.environment
-    with ExitStack() as held:
-        source = held.enter_context(closing(routes.route_source(route)))
-        # The files are digested while the policy and the drivers are imported.
-        source.start()
+    def started() -> None:
         session.progress(f"reading {route.manifest.source.kind} source")
-        from dpone import wiring
-        from dpone.loading.operations import followed, operations_of
 
-        journal = held.enter_context(closing(wiring.route_journal(route)))
-        target = held.enter_context(closing(wiring.route_target(route, probe=session.probe)))
-        loader = wiring.route_loader(route)
-        operations = operations_of(
-            route.manifest, source, environment=environment, name=route.name, wanted=wanted
-        )
-        if wanted.revision is None:
-            operations = followed(operations, journal)
-        reloads = _reloads(journal, target, route.name, approved=wanted.again)
+    with api_run.opened(route, wanted, probe=session.probe, started=started) as opened:
         if plan:
-            from dpone.loading.plan import plan_of
-
-            named = (route.manifest, route.name, environment)
-            _print_plan(session, plan_of(operations, journal, target, *named, reloads))
+            _print_plan(session, opened.plan())
             return 0
-        from dpone.loading.run import Run
-
-        committer = wiring.route_committer(journal, target, probe=session.probe)
-        due = wiring.route_obligations(journal, target)
-        flow = Run(source, committer, loader, obliged=due, take_over=take_over, reloads=reloads)
-        flow.interrupted = signals.seen
-        width = max((len(printable(item.partition.label)) for item in operations), default=0)
-        return _load(session, route, flow.reports(operations), width, signals)
-
-
-def _reloads(
-    journal: Journal, target: Target | GuardedTarget, name: str, *, approved: bool
-) -> Reloads:
-    """What refuses to add rows twice: it asks journal and fence, or the guard's checkpoints."""
-    from typing import cast
-
-    from dpone import wiring
-    from dpone.contracts.fence import Capability
-    from dpone.loading import again
-
-    if target.capability is Capability.NONE:
-        earlier = again.guarded(wiring.checkpoints(journal))
-    else:
-        earlier = again.fenced(journal, cast("Target", target))
-    return again.Reloads(earlier, name=name, approved=approved)
+        flow = opened.flow(probe=session.probe, take_over=take_over, interrupted=signals.seen)
+        labels = (printable(item.partition.label) for item in opened.operations)
+        width = max(map(len, labels), default=0)
+        return _load(session, route, flow.reports(opened.operations), width, signals)
 
 
 def _load(

@@ -9,6 +9,7 @@ _HOMES = {
     "dpone.airflow-cache-layout.v1": ("cache_layout", "LayoutMarker"),
     "dpone.airflow-cache-materialize.v1": ("deployment_set", "MaterializeReport"),
     "dpone.airflow-desired-state-checkpoint.v1": ("desired_state", "DesiredStateCheckpoint"),
+    "dpone.airflow-run.v1": ("airflow_report", "AirflowRun"),
     "dpone.airflow_loader_ack.v1": ("loader_ack", "EarlierLoaderAck"),
     "dpone.airflow_loader_ack.v2": ("loader_ack", "LoaderAck"),
     "dpone.authoring-migration.v1": ("authoring_report", "MigrationReport"),

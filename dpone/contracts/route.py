@@ -7,7 +7,7 @@ tables it names exist.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -61,7 +61,7 @@ class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     delimiter: str = ","
     quote: str = '"'
     null: tuple[str, ...] = ("",)
-    header: Literal[True] = True
+    header: Annotated[bool, msgspec.Meta(extra_json_schema={"enum": [True]})] = True
     encoding: Literal["utf-8"] = "utf-8"
 
     def __post_init__(self) -> None:
@@ -71,6 +71,8 @@ class SourceSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
             value = getattr(self, name)
             if len(value) != 1 or not value.isascii() or value in "\r\n\0":
                 raise ValueError(f"{name} is not one ASCII character")
+        if not self.header:
+            raise ValueError("header is not true: a CSV file has a line with its columns' names")
         if self.delimiter == self.quote:
             raise ValueError("delimiter and quote are the same")
         changed = (self.delimiter, self.quote, self.null) != (",", '"', ("",))

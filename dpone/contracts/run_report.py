@@ -23,7 +23,8 @@ class OperationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """One operation of a run.
 
     `how` is committed, replayed, settled, resumed, failed or not_tried; `error` is set for
-    failed. `result` holds the counts of the load that the target holds.
+    failed. `result` holds the counts of the load that the target holds; `attempt` and
+    `attempt_id` name the attempt that made it.
     """
 
     partition: str
@@ -33,6 +34,7 @@ class OperationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     how: str
     state: str = ""
     attempt: int = 0
+    attempt_id: str = ""
     result: dict[str, Any] = {}
     notes: tuple[str, ...] = ()
     error: ErrorReport | None = None

@@ -30,12 +30,23 @@ class Planned(NamedTuple):
 class Wanted(NamedTuple):
     """What a caller asked for: a revision (None: the manifest's) and labels (none: all).
 
-    `again`: rows of an append route may be added a second time.
+    `again`: rows of an append route may be added a second time. `since`, `until`: ISO dates; of a
+    route that is cut by an interval only the parts that lie in [since, until) as a whole.
     """
 
     revision: int | None = None
     labels: tuple[str, ...] = ()
     again: bool = False
+    since: str = ""
+    until: str = ""
+
+    def has(self, part: Partition) -> bool:
+        """Whether a part of the source is wanted."""
+        if self.labels and part.label not in self.labels:
+            return False
+        if not self.until or part.kind != "interval":
+            return True
+        return bool(part.start) and self.since <= part.start and part.stop <= self.until
 
 
 ALL = Wanted()
@@ -63,7 +74,7 @@ def operations_of(
     return [
         _planned(manifest, source, part, environment, number)
         for part in partitions
-        if not wanted.labels or part.label in wanted.labels
+        if wanted.has(part)
     ]
 
 

@@ -169,6 +169,7 @@ def _committed(planned: Planned, outcome: Outcome, earlier: int) -> OperationRep
         how=outcome.how.value,
         state=outcome.state.value,
         attempt=outcome.attempt,
+        attempt_id=outcome.attempt_id,
         result=outcome.result,
         notes=(*outcome.notes, *notes),
     )

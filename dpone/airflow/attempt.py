@@ -1,0 +1,159 @@
+"""What operator and decorator share: one attempt of a task, from its context to its receipt.
+
+Promise: an outcome that a later attempt may change raises what Airflow retries, any other what it
+does not; an exception of the task's own code is raised as it is. Neither is what keeps a retry
+safe: that is the fence.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeVar
+
+from dpone.airflow import compat
+from dpone.contracts.canonical import digest
+from dpone.contracts.errors import EXIT_LATER, DponeError
+from dpone.contracts.errors_airflow import AirflowArgumentInvalid
+from dpone.contracts.errors_fencing import CommitRejected, CommitUnknown, ObligationFailed
+
+Found = TypeVar("Found")
+
+# Each says itself that the same command is to be run again.
+_AGAIN = (CommitUnknown, ObligationFailed)
+
+_SAYS = {
+    "committed": "committed by this attempt",
+    "settled": "an earlier attempt had committed it; nothing was written",
+    "replayed": "finished before; its receipt is returned and nothing was written",
+    "resumed": "an earlier attempt had committed it; the steps after it were finished",
+}
+
+
+class Attempt(NamedTuple):
+    """One try of one task instance; `start` and `end` are ISO instants, or empty."""
+
+    dag_id: str
+    task_id: str
+    run_id: str
+    map_index: int
+    try_number: int
+    start: str
+    end: str
+
+    @property
+    def later(self) -> bool:
+        """Whether Airflow has given up an earlier attempt, so that no lease is waited for."""
+        return self.try_number > 1
+
+    @property
+    def period(self) -> dict[str, str]:
+        """What the run stands for: its data interval; its run id when it has none."""
+        if self.start and self.end:
+            return {"from": self.start, "to": self.end}
+        return {"run": self.run_id}
+
+
+def attempt_of(context: Mapping[str, Any]) -> Attempt:
+    """The attempt that a task's context describes."""
+    instance, run = context["ti"], context["dag_run"]
+    start = getattr(run, "data_interval_start", None)
+    end = getattr(run, "data_interval_end", None)
+    return Attempt(
+        dag_id=instance.dag_id,
+        task_id=instance.task_id,
+        run_id=instance.run_id,
+        map_index=-1 if instance.map_index is None else instance.map_index,
+        try_number=instance.try_number,
+        start=_instant(start),
+        end=_instant(end),
+    )
+
+
+def run(context: Mapping[str, Any], log: logging.Logger, work: Callable[[], Found]) -> Found:
+    """Do the work, and end as Airflow expects it.
+
+    Raises `AirflowFailException` for what no retry mends, `AirflowException` for what one may,
+    and what the task's own code raised.
+    """
+    try:
+        done = work()
+    except CommitRejected as error:
+        compat.leave_if_superseded(context, log)
+        cause = error.__cause__
+        if cause is None or isinstance(cause, DponeError):
+            raise failure(error) from error
+        log.error("dpone: the target holds nothing of operation %s", error.fields["operation_id"])
+        raise cause from None
+    except DponeError as error:
+        compat.leave_if_superseded(context, log)
+        raise failure(error) from error
+    compat.leave_if_superseded(context, log)
+    return done
+
+
+def number_of(revision: int | str | None, task: str) -> int | None:
+    """A revision; a template gives text. Raises `AirflowArgumentInvalid`."""
+    if revision is None or revision in {"", "None"}:
+        return None
+    text = str(revision)
+    if text.isascii() and text.isdigit() and int(text) > 0:
+        return int(text)
+    reason = f"{text} is no whole number above 0"
+    raise AirflowArgumentInvalid(argument="revision", task=task, reason=reason)
+
+
+def sentence_of(error: DponeError) -> str:
+    """What happened, what is known and what to do, on one line."""
+    told = error.report()
+    return f"{told['code']}: {told['happened']} {told['known']} {told['next']}"
+
+
+def failure(error: DponeError) -> Exception:
+    """The exception of Airflow for an error."""
+    return raised(sentence_of(error), retried=retried(error))
+
+
+def retried(error: DponeError) -> bool:
+    """Whether a later attempt may come to another end."""
+    return error.exit_code == EXIT_LATER or isinstance(error, _AGAIN)
+
+
+def raised(text: str, *, retried: bool) -> Exception:
+    """The exception that makes Airflow retry a task, or fail it for good."""
+    kind = compat.AirflowException if retried else compat.AirflowFailException
+    found: Exception = kind(text)
+    return found
+
+
+def told(log: logging.Logger, operation_id: str, how: str, what: str, attempt: Attempt) -> None:
+    """Say in the log what this attempt did with an operation, and why."""
+    log.info("dpone: operation %s %s (%s): %s", operation_id, how, what, _SAYS[how])
+    if how == "replayed":
+        log.info(
+            "dpone: this is try %s of %s; if it was cleared to load again, say so with the next "
+            "revision",
+            attempt.try_number,
+            attempt.task_id,
+        )
+
+
+def marked(context: Mapping[str, Any], outlets: Any, receipt: Any, ids: list[str]) -> None:
+    """Put the receipt's id into the extra of every asset that the task produces."""
+    events = context.get("outlet_events")
+    if events is None:
+        return
+    for outlet in outlets or ():
+        extra = events[outlet].extra
+        extra["dpone_receipt"] = digest(receipt)
+        extra["dpone_operations"] = ids
+
+
+def _instant(moment: Any) -> str:
+    """An instant as text: whole seconds in UTC where it has no fraction."""
+    if moment is None:
+        return ""
+    from datetime import UTC, datetime
+
+    text = datetime.fromtimestamp(moment.timestamp(), UTC).isoformat()
+    return text.replace("+00:00", "Z")

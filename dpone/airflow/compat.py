@@ -1,0 +1,110 @@
+"""The one place that knows how Airflow 2.10, 2.11, 3.2 and 3.3 differ.
+
+On 2.x a task writes its own state into Airflow's database. So an attempt that was given up, was
+paused, and wakes when its replacement is done would overwrite what the replacement reported;
+`leave_if_superseded` ends such a process before it says anything. On 3.x the server refuses what
+an attempt reports that it has replaced.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+try:
+    from airflow.sdk import BaseHook, BaseOperator, BaseOperatorLink
+    from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
+    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.sdk.execution_time.xcom import XCom
+
+    SDK = True
+except ImportError:
+    from airflow.decorators.base import DecoratedOperator, task_decorator_factory
+    from airflow.exceptions import AirflowException, AirflowFailException
+    from airflow.hooks.base import BaseHook
+    from airflow.models.baseoperator import BaseOperator
+    from airflow.models.baseoperatorlink import BaseOperatorLink
+    from airflow.models.xcom import XCom
+
+    SDK = False
+
+__all__ = [
+    "SDK",
+    "AirflowException",
+    "AirflowFailException",
+    "BaseHook",
+    "BaseOperator",
+    "BaseOperatorLink",
+    "DecoratedOperator",
+    "XCom",
+    "base_url",
+    "leave_if_superseded",
+    "task_decorator_factory",
+    "xcom_page",
+]
+
+SUPERSEDED_EXIT = 1
+_RUNNING = "running"
+
+
+def leave_if_superseded(context: Mapping[str, Any], log: logging.Logger) -> None:
+    """End this process when Airflow has given this attempt up; it then reports nothing.
+
+    Only for 2.x, and only for a task that a worker runs: elsewhere nothing is done.
+    """
+    instance = context["ti"]
+    if SDK or getattr(instance, "job_id", None) is None or not _superseded(instance):
+        return
+    log.warning(
+        "dpone: Airflow has given up attempt %s; it ends here without reporting a state, because "
+        "another attempt speaks for the task",
+        instance.try_number,
+    )
+    for handler in (*log.handlers, *logging.getLogger().handlers):
+        handler.flush()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(SUPERSEDED_EXIT)
+
+
+def _superseded(instance: Any) -> bool:
+    """Whether Airflow's database names another attempt, or none, as the running one."""
+    from airflow.models.taskinstance import TaskInstance
+    from airflow.utils.session import create_session
+
+    with create_session() as session:
+        row = (
+            session.query(TaskInstance.state, TaskInstance.job_id)
+            .filter(
+                TaskInstance.dag_id == instance.dag_id,
+                TaskInstance.run_id == instance.run_id,
+                TaskInstance.task_id == instance.task_id,
+                TaskInstance.map_index == instance.map_index,
+            )
+            .one_or_none()
+        )
+    return row is not None and (row[0] != _RUNNING or row[1] != instance.job_id)
+
+
+def base_url() -> str:
+    """Where people open Airflow; empty when nobody configured it."""
+    from airflow.configuration import conf
+
+    section = "api" if SDK else "webserver"
+    return str(conf.get(section, "base_url", fallback="") or "").rstrip("/")
+
+
+def xcom_page(dag_id: str, run_id: str, task_id: str, map_index: int) -> str:
+    """The path of the page with a task's XComs."""
+    from urllib.parse import quote, urlencode
+
+    if SDK:
+        mapped = f"/mapped/{map_index}" if map_index >= 0 else ""
+        return f"/dags/{quote(dag_id)}/runs/{quote(run_id)}/tasks/{quote(task_id)}{mapped}/xcom"
+    asked: dict[str, Any] = {"dag_run_id": run_id, "task_id": task_id, "tab": "xcom"}
+    if map_index >= 0:
+        asked["map_index"] = map_index
+    return f"/dags/{quote(dag_id)}/grid?{urlencode(asked)}"

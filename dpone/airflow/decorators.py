@@ -1,0 +1,188 @@
+"""`@task.dpone`: a task's own write, fenced."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing
+from typing import Any
+
+from dpone.airflow import attempt as trying
+from dpone.airflow import compat
+from dpone.airflow.hooks import resolved
+from dpone.airflow.links import DponeOperationLink
+from dpone.contracts.errors_airflow import AirflowArgumentInvalid, AirflowMapKeyMissing
+
+TRANSACTION = "transaction"
+JOURNAL_DEFAULT = "dpone_journal"
+
+
+class DponeDecoratedOperator(compat.DecoratedOperator):
+    """Calls the function inside the fenced transaction of a target; see `dpone_task`."""
+
+    custom_operator_name = "@task.dpone"
+    template_fields: Sequence[str] = (
+        *("target", "journal", "route", "partition", "revision"),
+        *("op_args", "op_kwargs"),
+    )
+    template_fields_renderers = {"op_args": "py", "op_kwargs": "py"}  # noqa: RUF012
+    operator_extra_links = (DponeOperationLink(),)
+    ui_color = "#d7e8dc"
+
+    def __init__(
+        self,
+        *,
+        target: str,
+        journal: str = JOURNAL_DEFAULT,
+        route: str = "",
+        partition: str = "",
+        map_key: str = "",
+        revision: int | str = 1,
+        take_over: bool | None = None,
+        replayable: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.target = target
+        self.journal = journal
+        self.route = route
+        self.partition = partition
+        self.map_key = map_key
+        self.revision = revision
+        self.take_over = take_over
+        self.replayable = replayable
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Write, and return the receipt."""
+        log: logging.Logger = self.log
+        return trying.run(context, log, lambda: self._write(context, log))
+
+    def _write(self, context: Any, log: logging.Logger) -> dict[str, Any]:
+        from dpone import wiring
+        from dpone.contracts.airflow_report import receipt_of_outcome
+        from dpone.contracts.codec import plain
+
+        attempt = trying.attempt_of(context)
+        journal_spec, _ = resolved(self.journal)
+        target_spec, target_name = resolved(self.target)
+        arguments = self._arguments()
+        operation = self._operation(attempt, arguments, target_name)
+        with ExitStack() as held:
+            journal = held.enter_context(closing(wiring.open_journal(journal_spec)))
+            target = held.enter_context(closing(wiring.open_target(target_spec)))
+            outcome = wiring.committer(journal, target).commit(
+                operation,
+                lambda transaction: self._call(transaction, context),
+                take_over=attempt.later if self.take_over is None else self.take_over,
+                replayable=self.replayable,
+            )
+        what = operation.partition_text()
+        trying.told(log, outcome.operation_id, outcome.how.value, what, attempt)
+        receipt: dict[str, Any] = plain(receipt_of_outcome(outcome))
+        trying.marked(context, self.outlets, receipt, [outcome.operation_id])
+        return receipt
+
+    def _arguments(self) -> dict[str, Any]:
+        """The function's own arguments by name: what the write stands for."""
+        bound = inspect.signature(self.python_callable).bind_partial(
+            *self.op_args, **self.op_kwargs
+        )
+        return dict(bound.arguments)
+
+    def _operation(
+        self, attempt: trying.Attempt, arguments: dict[str, Any], target_name: str
+    ) -> Any:
+        from dpone.contracts.canonical import canonical
+        from dpone.contracts.errors import NotCanonical
+        from dpone.contracts.identity import Operation
+
+        for name, value in arguments.items():
+            try:
+                canonical({name: value})
+            except NotCanonical as error:
+                reason = str(error.fields["reason"])
+                raise AirflowArgumentInvalid(
+                    argument=name, task=attempt.task_id, reason=reason
+                ) from None
+        partition: dict[str, Any] = {"part": self.partition} if self.partition else attempt.period
+        if self.map_key:
+            if self.map_key not in arguments:
+                raise AirflowArgumentInvalid(
+                    argument=self.map_key, task=attempt.task_id, reason="there is none of this name"
+                )
+            partition = {**partition, "key": arguments[self.map_key]}
+        elif attempt.map_index >= 0:
+            raise AirflowMapKeyMissing(task=attempt.task_id)
+        return Operation(
+            route=self.route or f"{attempt.dag_id}.{attempt.task_id}",
+            target=target_name,
+            partition=partition,
+            environment=os.environ.get("DPONE_ENVIRONMENT") or "default",
+            revision=trying.number_of(self.revision, attempt.task_id) or 1,
+            intent={"arguments": arguments},
+        )
+
+    def _call(self, transaction: Any, context: Any) -> Mapping[str, Any] | None:
+        """Call the function with its arguments, the transaction and what it asks of the context."""
+        shown = self.python_callable
+        function = inspect.unwrap(shown)
+        signature = inspect.signature(shown)
+        known = dict(self.op_kwargs)
+        given = signature.bind_partial(*self.op_args).arguments
+        for name, parameter in signature.parameters.items():
+            if parameter.kind is parameter.VAR_KEYWORD:
+                known = {**dict(context.items()), **known}
+            elif name not in given and name not in known and name in context:
+                known[name] = context[name]
+        found = {**signature.bind(*self.op_args, **known).arguments, TRANSACTION: transaction}
+        whole = inspect.signature(function)
+        ordered = OrderedDict((name, found[name]) for name in whole.parameters if name in found)
+        bound = inspect.BoundArguments(whole, ordered)
+        result: Mapping[str, Any] | None = function(*bound.args, **bound.kwargs)
+        return result
+
+
+def dpone_task(
+    python_callable: Callable[..., Any] | None = None, **kwargs: Any
+) -> Callable[..., Any]:
+    """Make a function that writes through `transaction` a task that writes once.
+
+    The function has a parameter named `transaction`, writes through it, never commits, and
+    returns JSON facts for the receipt, or None. `target` and `journal` are ids of connections, or
+    specs of files (`duckdb:<path>`). Who the write is: `route` (by default DAG and task), the
+    run's data interval (or `partition`), and of a mapped task the value of the argument that
+    `map_key` names. What is written: the arguments; a retry with others is refused. `revision`
+    writes again on purpose. `replayable`: the function may be called again in the same attempt.
+
+    The XCom is the receipt in the target's fence, contract `dpone.receipt.v1`.
+    """
+    if python_callable is None:
+        return functools.partial(dpone_task, **kwargs)
+    task: Callable[..., Any] = compat.task_decorator_factory(
+        python_callable=_without_transaction(python_callable),
+        multiple_outputs=False,
+        decorated_operator_class=DponeDecoratedOperator,
+        **kwargs,
+    )
+    return task
+
+
+def _without_transaction(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function as Airflow sees it: the transaction is no argument of the task."""
+    signature = inspect.signature(function)
+    if TRANSACTION not in signature.parameters:
+        raise TypeError(f"{function.__name__} of @task.dpone has no parameter 'transaction'")
+    if inspect.iscoroutinefunction(function):
+        raise TypeError(f"{function.__name__} of @task.dpone must not be a coroutine function")
+
+    @functools.wraps(function)
+    def shown(*args: Any, **kwargs: Any) -> Any:
+        return function(*args, **kwargs)
+
+    kept = [item for name, item in signature.parameters.items() if name != TRANSACTION]
+    shown.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
+    return shown

@@ -1,0 +1,81 @@
+"""Connections of Airflow as places of journals and targets.
+
+Promise: a connection is read and opened only when a task runs; nothing of it enters an identity, a
+message or an XCom but its name.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dpone.airflow import compat, places
+from dpone.airflow.attempt import sentence_of
+from dpone.contracts.errors import DponeError
+from dpone.ports.journal import Journal
+from dpone.ports.target import Target
+
+
+class DponeHook(compat.BaseHook):
+    """A journal or a target.
+
+    A connection of type `dpone` has the extra `{"spec": "postgres:<connection string>"}`, or a
+    spec `sqlite:<path>` or `duckdb:<path>`. Connections of the types postgres, sqlite and duckdb
+    are taken as they are.
+    """
+
+    conn_name_attr = "dpone_conn_id"
+    default_conn_name = "dpone_default"
+    conn_type = "dpone"
+    hook_name = "dpone journal or target"
+
+    def __init__(self, dpone_conn_id: str = default_conn_name, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.dpone_conn_id = dpone_conn_id
+
+    @property
+    def spec(self) -> str:
+        """`<kind>:<place>`. Raises `AirflowConnectionInvalid`."""
+        return places.spec_of(self.get_connection(self.dpone_conn_id), self.dpone_conn_id)
+
+    def open_journal(self) -> Journal:
+        """Open the journal. The caller closes it."""
+        from dpone import wiring
+
+        return wiring.open_journal(self.spec)
+
+    def get_conn(self) -> Target:
+        """Open the target. The caller closes it."""
+        from dpone import wiring
+
+        return wiring.open_target(self.spec)
+
+    def test_connection(self) -> tuple[bool, str]:
+        """Whether the place answers, as a target; writes nothing."""
+        from contextlib import closing
+
+        try:
+            with closing(self.get_conn()) as target:
+                answer = target.ask("sha256:" + "0" * 64, None)
+                return True, f"{target.name} answers: {type(answer.verdict).__name__.lower()}"
+        except DponeError as error:
+            return False, sentence_of(error)
+
+    @classmethod
+    def get_ui_field_behaviour(cls) -> dict[str, Any]:
+        """The form of a connection: only the extra counts."""
+        hidden = ["host", "schema", "login", "password", "port"]
+        return {
+            "hidden_fields": hidden,
+            "relabeling": {},
+            "placeholders": {"extra": '{"spec": "sqlite:/data/journal.db"}'},
+        }
+
+
+def resolved(named: str) -> tuple[str, str]:
+    """Spec and public name of a journal or target: a connection's id, or a spec of a file.
+
+    The name enters identities: a connection's id, or the path; of a server only its kind.
+    """
+    if places.is_spec(named):
+        return named, places.public_name(named)
+    return DponeHook(named).spec, named

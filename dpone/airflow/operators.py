@@ -1,0 +1,89 @@
+"""The operator that loads a route."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from dpone.airflow import attempt as trying
+from dpone.airflow import compat
+from dpone.airflow.links import DponeOperationLink
+
+
+class DponeRunOperator(compat.BaseOperator):
+    """Load a route as `dpone run` does: each part once, however often Airflow tries.
+
+    `manifest`: the route's manifest; a relative path is taken from the folder of the DAG file.
+    `partition`: a label or a list of labels; without it every part of the source is loaded, and
+    of a route that is cut by an interval only those within the run's data interval
+    (`data_interval=False`: all of them). `revision` loads again on purpose; `again` as in
+    `dpone run --again`. `process`: the route of a pipeline with several. `connections` maps names
+    of the route's connections to connections of Airflow. `take_over`: do not wait for the lease
+    of another attempt; by default so from the second try on.
+
+    The XCom is the contract `dpone.airflow-run.v1`: the receipts that the target's fence holds.
+    """
+
+    template_fields: Sequence[str] = ("manifest", "partition", "revision", "connections")
+    template_fields_renderers = {"connections": "json"}  # noqa: RUF012 - as the base class has it
+    operator_extra_links = (DponeOperationLink(),)
+    ui_color = "#d7e8dc"
+
+    def __init__(
+        self,
+        *,
+        manifest: str | os.PathLike[str],
+        partition: str | Sequence[str] | None = None,
+        revision: int | str | None = None,
+        again: bool = False,
+        process: str = "",
+        data_interval: bool = True,
+        connections: Mapping[str, str] | None = None,
+        take_over: bool | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.manifest = os.fspath(manifest)
+        self.partition = partition
+        self.revision = revision
+        self.again = again
+        self.process = process
+        self.data_interval = data_interval
+        self.connections = connections
+        self.take_over = take_over
+
+    def execute(self, context: Any) -> dict[str, Any]:
+        """Load, and return the receipts."""
+        log: logging.Logger = self.log
+        return trying.run(context, log, lambda: self._load(context, log))
+
+    def _load(self, context: Any, log: logging.Logger) -> dict[str, Any]:
+        from dpone.airflow import loading
+
+        attempt = trying.attempt_of(context)
+        given = loading.Given(
+            manifest=self._place(context),
+            labels=_labels(self.partition),
+            revision=trying.number_of(self.revision, attempt.task_id),
+            again=self.again,
+            process=self.process,
+            within=(attempt.start, attempt.end) if self.data_interval else ("", ""),
+            connections=dict(self.connections or {}),
+            take_over=attempt.later if self.take_over is None else self.take_over,
+        )
+        done = loading.load(given, attempt, log)
+        ids = [item["receipt"]["operation_id"] for item in done["operations"]]
+        trying.marked(context, self.outlets, done, ids)
+        return done
+
+    def _place(self, context: Any) -> Path:
+        return Path(context["dag"].fileloc).parent / self.manifest
+
+
+def _labels(partition: str | Sequence[str] | None) -> tuple[str, ...]:
+    if not partition:
+        return ()
+    return (partition,) if isinstance(partition, str) else tuple(partition)

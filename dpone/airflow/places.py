@@ -1,0 +1,66 @@
+"""Where a journal or a target is, from a connection of Airflow.
+
+Promise: passwords stay in the connection; what is named in an identity or a message is the
+connection's id. Source of the form: the connection URI of libpq.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from dpone.contracts.errors_airflow import AirflowConnectionInvalid
+
+_SPEC = re.compile(r"(sqlite|duckdb|postgres):.")
+_FILES = ("sqlite", "duckdb")
+_PARAMETERS = ("sslmode", "sslcert", "sslkey", "sslrootcert", "options", "connect_timeout")
+
+
+def is_spec(named: str) -> bool:
+    """Whether a text is the place itself and no connection's id."""
+    return _SPEC.match(named) is not None
+
+
+def public_name(spec: str) -> str:
+    """What of a spec may enter an identity: of a server only its kind."""
+    kind = spec.partition(":")[0]
+    return spec if kind in _FILES else kind
+
+
+def spec_of(connection: Any, name: str) -> str:
+    """The place that a connection of Airflow names. Raises `AirflowConnectionInvalid`."""
+    kind = connection.conn_type
+    if kind == "dpone":
+        spec = connection.extra_dejson.get("spec", "")
+        if isinstance(spec, str) and _SPEC.match(spec):
+            return spec
+        reason = "its extra has no spec that begins with postgres:, sqlite: or duckdb:"
+        raise AirflowConnectionInvalid(name=name, reason=reason)
+    if kind in ("postgres", "postgresql"):
+        return "postgres:" + _dsn(connection)
+    if kind in _FILES:
+        place = connection.host or connection.schema
+        if place:
+            return f"{kind}:{place}"
+        raise AirflowConnectionInvalid(name=name, reason="it names no file")
+    raise AirflowConnectionInvalid(name=name, reason=f"it is of type {kind}")
+
+
+def _dsn(connection: Any) -> str:
+    """A connection URI of libpq."""
+    user = quote(connection.login or "", safe="")
+    if connection.password:
+        user += ":" + quote(connection.password, safe="")
+    host = quote(connection.host or "", safe="/:[]")
+    if host.startswith("/"):
+        host = quote(host, safe="")
+    elif ":" in host and not host.startswith("["):
+        host = f"[{host}]"
+    port = f":{connection.port}" if connection.port else ""
+    extra: Mapping[str, Any] = connection.extra_dejson
+    given = {name: str(extra[name]) for name in _PARAMETERS if extra.get(name)}
+    tail = "?" + urlencode(given, quote_via=quote) if given else ""
+    at = f"{user}@" if user else ""
+    return f"postgresql://{at}{host}{port}/{quote(connection.schema or '', safe='')}{tail}"

@@ -1,0 +1,63 @@
+"""Errors of a task of Airflow: what its author must mend before anything is read or written."""
+
+from __future__ import annotations
+
+from dpone.contracts.errors import EXIT_CONFLICT, EXIT_USAGE, DponeError
+
+
+class AirflowError(DponeError):
+    """Base of the errors of the Airflow operators."""
+
+
+class AirflowConnectionInvalid(AirflowError):
+    """A connection of Airflow does not say where a journal or a target is."""
+
+    code = "DPONE_AIRFLOW_CONNECTION_INVALID"
+    exit_code = EXIT_USAGE
+    happened = "The Airflow connection {name} cannot be used: {reason}."
+    known = "Nothing was read or written."
+    advice = (
+        "Make it of type dpone with an extra named spec, such as postgres:<connection string>, or "
+        "of type postgres, sqlite or duckdb."
+    )
+
+
+class AirflowMapKeyMissing(AirflowError):
+    """A mapped task does not say what tells its instances apart."""
+
+    code = "DPONE_AIRFLOW_MAP_KEY_MISSING"
+    exit_code = EXIT_USAGE
+    happened = (
+        "Task {task} is mapped, and its map index is no identity: it changes when the list does."
+    )
+    known = "Nothing was read or written."
+    advice = "Name the argument that tells the instances apart: @task.dpone(map_key='region')."
+
+
+class AirflowArgumentInvalid(AirflowError):
+    """An argument of a task cannot stand for what is to be written."""
+
+    code = "DPONE_AIRFLOW_ARGUMENT_INVALID"
+    exit_code = EXIT_USAGE
+    happened = "The argument {argument} of task {task} cannot be used: {reason}."
+    known = "Nothing was read or written."
+    advice = (
+        "Pass JSON values (text, whole numbers, lists, objects), such as the key or the place of "
+        "what is to be written; they are what a retry is compared with."
+    )
+
+
+class AirflowIntervalUnfit(AirflowError):
+    """The interval of a DAG run holds no whole part of a route."""
+
+    code = "DPONE_AIRFLOW_INTERVAL_UNFIT"
+    exit_code = EXIT_CONFLICT
+    happened = (
+        "The data interval from {since} to {until} holds no whole {every}, and the route is cut "
+        "by {every}."
+    )
+    known = "Nothing was read or written."
+    advice = (
+        "Schedule the DAG by {every} or longer (in UTC), or load every part in each run: "
+        "DponeRunOperator(data_interval=False)."
+    )

@@ -1,0 +1,101 @@
+"""Which parts of a route belong to the data interval of a DAG run."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from dpone.airflow.interval import window
+from dpone.contracts.errors_airflow import AirflowIntervalUnfit
+from dpone.contracts.route import RouteManifest, route_of
+from dpone.loading.operations import Wanted
+from dpone.ports.source import Partition
+
+
+def _route(every: str = "", cut: str = "") -> RouteManifest:
+    partition: object = "none"
+    if every:
+        partition = {"interval": {"column": "day", "every": every}}
+    elif cut:
+        partition = {"column": cut}
+    return route_of(
+        {
+            "schema": "dpone.route.v1",
+            "route": "orders",
+            "source": {"csv": "orders.csv"},
+            "target": {"sqlite": "w.db", "table": "orders"},
+            "strategy": "append",
+            "partition": partition,
+        }
+    )
+
+
+@pytest.mark.parametrize(
+    ("every", "start", "end", "since", "until"),
+    [
+        ("day", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z", "2024-01-01", "2024-01-02"),
+        ("day", "2024-01-01T06:00:00Z", "2024-01-03T06:00:00Z", "2024-01-02", "2024-01-03"),
+        ("day", "2024-02-28T00:00:00Z", "2024-03-01T00:00:00Z", "2024-02-28", "2024-03-01"),
+        # Midnight in Berlin is not a day's beginning in UTC.
+        ("day", "2023-12-31T23:00:00Z", "2024-01-02T23:00:00Z", "2024-01-01", "2024-01-02"),
+        ("month", "2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z", "2024-01-01", "2024-02-01"),
+        ("month", "2023-12-15T00:00:00Z", "2024-02-15T00:00:00Z", "2023-12-15", "2024-02-15"),
+        ("month", "2023-12-01T00:00:00Z", "2024-01-01T00:00:00Z", "2023-12-01", "2024-01-01"),
+        ("year", "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z", "2024-01-01", "2025-01-01"),
+        ("year", "2023-06-01T00:00:00Z", "2025-06-01T00:00:00Z", "2023-06-01", "2025-06-01"),
+    ],
+)
+def test_the_dates_of_an_interval(every: str, start: str, end: str, since: str, until: str) -> None:
+    assert window(_route(every), start, end) == (since, until)
+
+
+@pytest.mark.parametrize(
+    ("every", "start", "end"),
+    [
+        ("day", "2024-01-01T06:00:00Z", "2024-01-02T06:00:00Z"),
+        ("day", "2024-01-01T00:00:00Z", "2024-01-01T23:59:59.999999Z"),
+        ("day", "2024-01-01T10:00:00Z", "2024-01-01T11:00:00Z"),
+        ("month", "2024-01-01T00:00:00Z", "2024-01-31T00:00:00Z"),
+        ("month", "2024-01-02T00:00:00Z", "2024-02-29T00:00:00Z"),
+        ("year", "2024-01-01T00:00:00Z", "2024-12-31T00:00:00Z"),
+        ("year", "2024-01-02T00:00:00Z", "2025-12-31T00:00:00Z"),
+    ],
+)
+def test_an_interval_without_a_whole_part_is_refused(every: str, start: str, end: str) -> None:
+    with pytest.raises(AirflowIntervalUnfit) as caught:
+        window(_route(every), start, end)
+    assert caught.value.fields == {"since": start, "until": end, "every": every}
+
+
+@pytest.mark.parametrize("route", [_route(), _route(cut="grp")])
+def test_other_routes_have_no_dates(route: RouteManifest) -> None:
+    assert window(route, "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z") == ("", "")
+
+
+@pytest.mark.parametrize(("start", "end"), [("", ""), ("2024-01-01T03:00:00Z",) * 2])
+def test_a_run_that_spans_no_time_loads_everything(start: str, end: str) -> None:
+    assert window(_route("day"), start, end) == ("", "")
+
+
+def _day(start: str, stop: str) -> Partition:
+    return Partition("interval", {}, start or "missing", start, (), start=start, stop=stop)
+
+
+def test_parts_within_the_dates_are_wanted() -> None:
+    wanted = Wanted(since="2024-01-02", until="2024-01-04")
+    days = [f"2024-01-0{day}" for day in range(1, 7)]
+    found = [start for start, stop in itertools.pairwise(days) if wanted.has(_day(start, stop))]
+    assert found == ["2024-01-02", "2024-01-03"]
+
+
+def test_a_part_that_reaches_over_the_end_and_rows_without_a_date_are_not() -> None:
+    wanted = Wanted(since="2024-01-15", until="2024-02-15")
+    assert not wanted.has(_day("2024-02-01", "2024-03-01"))
+    assert not wanted.has(_day("2024-01-01", "2024-02-01"))
+    assert not wanted.has(_day("", ""))
+
+
+def test_dates_say_nothing_of_other_parts() -> None:
+    wanted = Wanted(since="2024-01-15", until="2024-02-15")
+    assert wanted.has(Partition("column", {}, "grp=a", "", (), column="grp", value="a"))

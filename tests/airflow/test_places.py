@@ -1,0 +1,114 @@
+"""Where a connection of Airflow leads, and what of it may be said."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import pytest
+from psycopg.conninfo import conninfo_to_dict
+
+from dpone.airflow import places
+from dpone.contracts.errors_airflow import AirflowConnectionInvalid
+
+
+class Connection(NamedTuple):
+    """The attributes of a connection that are read."""
+
+    conn_type: str
+    host: str | None = None
+    schema: str | None = None
+    login: str | None = None
+    password: str | None = None
+    port: int | None = None
+    extra_dejson: Mapping[str, Any] = MappingProxyType({})
+
+
+@pytest.mark.parametrize(
+    "spec", ["sqlite:/data/journal.db", "duckdb:warehouse.duckdb", "postgres:postgresql://h/db"]
+)
+def test_a_connection_of_our_type_has_the_spec(spec: str) -> None:
+    assert places.spec_of(Connection("dpone", extra_dejson={"spec": spec}), "w") == spec
+
+
+@pytest.mark.parametrize(
+    ("connection", "spec"),
+    [
+        (Connection("sqlite", host="/data/w.db"), "sqlite:/data/w.db"),
+        (Connection("duckdb", schema="w.duckdb"), "duckdb:w.duckdb"),
+    ],
+)
+def test_a_file(connection: Connection, spec: str) -> None:
+    assert places.spec_of(connection, "w") == spec
+
+
+@pytest.mark.parametrize(
+    ("connection", "expected"),
+    [
+        (
+            Connection("postgres", "db.example", "sales", "ann", "s3cret", 5433),
+            {
+                "host": "db.example",
+                "dbname": "sales",
+                "user": "ann",
+                "password": "s3cret",
+                "port": "5433",
+            },
+        ),
+        (
+            Connection("postgres", "db", "my db/1", "a@b:c", "p:/?#[]@ %é", None),
+            {"host": "db", "dbname": "my db/1", "user": "a@b:c", "password": "p:/?#[]@ %é"},
+        ),
+        (
+            Connection("postgresql", "/var/run/pg", "x", extra_dejson={"sslmode": "require"}),
+            {"host": "/var/run/pg", "dbname": "x", "sslmode": "require"},
+        ),
+        (
+            Connection("postgres", "::1", "x", "u", extra_dejson={"options": "-c search_path=a"}),
+            {"host": "::1", "dbname": "x", "user": "u", "options": "-c search_path=a"},
+        ),
+    ],
+)
+def test_a_server_is_named_as_its_client_reads_it(
+    connection: Connection, expected: dict[str, str]
+) -> None:
+    spec = places.spec_of(connection, "w")
+    kind, _, dsn = spec.partition(":")
+    assert (kind, conninfo_to_dict(dsn)) == ("postgres", expected)
+
+
+@pytest.mark.parametrize(
+    "connection",
+    [
+        Connection("dpone"),
+        Connection("dpone", extra_dejson={"spec": "mysql:h"}),
+        Connection("dpone", extra_dejson={"spec": "sqlite:"}),
+        Connection("dpone", extra_dejson={"spec": 7}),
+        Connection("sqlite"),
+        Connection("http", "h", password="s3cret"),
+    ],
+)
+def test_a_connection_that_names_no_place_is_refused(connection: Connection) -> None:
+    with pytest.raises(AirflowConnectionInvalid) as caught:
+        places.spec_of(connection, "warehouse")
+    told = caught.value.report()
+    assert (told["exit_code"], told["fields"]["name"]) == (2, "warehouse")
+    assert "s3cret" not in str(told)
+
+
+@pytest.mark.parametrize(
+    ("named", "spec", "public"),
+    [
+        ("duckdb:/w.duckdb", True, "duckdb:/w.duckdb"),
+        ("sqlite:w.db", True, "sqlite:w.db"),
+        ("postgres:postgresql://u:s3cret@h/db", True, "postgres"),
+        ("warehouse", False, ""),
+        ("my:warehouse", False, ""),
+        ("sqlite:", False, ""),
+    ],
+)
+def test_specs_and_ids_are_told_apart(named: str, spec: bool, public: str) -> None:
+    assert places.is_spec(named) is spec
+    if spec:
+        assert places.public_name(named) == public
