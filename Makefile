@@ -13,7 +13,7 @@ PYTHON ?= $(firstword $(shell for name in python3 python3.13 python3.12 python3.
 BIN := $(VENV)/bin
 
 # The folders with sources to type-check; one that is still empty is left out.
-TYPED = $(shell find dpone models faultinject certification tests bench demo tools -name '*.py' \
+TYPED = $(shell find dpone models faultinject certification tests airflow_tests bench demo tools -name '*.py' \
   2>/dev/null | cut -d/ -f1 | sort -u)
 # Two workers share the tests, a file at a time; empty for one.
 WORKERS ?= -n 2 --dist loadfile
@@ -69,4 +69,4 @@ lock: ## pin the newest allowed packages again (needs uv on the path)
 
 clean: ## remove environments, caches and built files; downloads in .cache stay
 	rm -rf .venv $(BENCH_VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis .import_linter_cache
-	find dpone models faultinject certification tests bench demo tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true
+	find dpone models faultinject certification tests airflow_tests bench demo tools -type d -name __pycache__ -prune -exec rm -rf {} + 2>/dev/null || true

@@ -64,7 +64,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
     def _write(self, context: Any, log: logging.Logger) -> dict[str, Any]:
         from dpone import wiring
         from dpone.contracts.airflow_report import receipt_of_outcome
-        from dpone.contracts.codec import plain
+        from dpone.contracts.codec import encode, parse
 
         attempt = trying.attempt_of(context)
         journal_spec, _ = resolved(self.journal)
@@ -82,7 +82,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
             )
         what = operation.partition_text()
         trying.told(log, outcome.operation_id, outcome.how.value, what, attempt)
-        receipt: dict[str, Any] = plain(receipt_of_outcome(outcome))
+        receipt = dict(parse(encode(receipt_of_outcome(outcome))))
         trying.marked(context, self.outlets, receipt, [outcome.operation_id])
         return receipt
 

@@ -11,6 +11,7 @@ from typing import Any
 from dpone.airflow import compat, places
 from dpone.airflow.attempt import sentence_of
 from dpone.contracts.errors import DponeError
+from dpone.contracts.fence import Unknown
 from dpone.ports.journal import Journal
 from dpone.ports.target import Target
 
@@ -55,8 +56,10 @@ class DponeHook(compat.BaseHook):
 
         try:
             with closing(self.get_conn()) as target:
-                answer = target.ask("sha256:" + "0" * 64, None)
-                return True, f"{target.name} answers: {type(answer.verdict).__name__.lower()}"
+                verdict = target.ask("sha256:" + "0" * 64, None).verdict
+                if isinstance(verdict, Unknown):
+                    return False, f"{target.name} does not answer: {verdict.cause}"
+                return True, f"{target.name} answers"
         except DponeError as error:
             return False, sentence_of(error)
 

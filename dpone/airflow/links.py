@@ -23,7 +23,7 @@ class DponeOperationLink(compat.BaseOperatorLink):
     def get_link(self, operator: Any, *, ti_key: Any) -> str:
         """The address, or an empty one for a task that has no receipt yet."""
         value = compat.XCom.get_value(ti_key=ti_key, key="return_value")
-        operation_id = _first_id(value)
+        operation_id = first_id(value)
         if not operation_id:
             return ""
         if page := os.environ.get(VARIABLE):
@@ -32,7 +32,7 @@ class DponeOperationLink(compat.BaseOperatorLink):
         return compat.base_url() + place
 
 
-def _first_id(value: Any) -> str:
+def first_id(value: Any) -> str:
     """The operation of a receipt, or the first one of a route's."""
     if not isinstance(value, Mapping):
         return ""

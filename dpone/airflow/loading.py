@@ -13,7 +13,7 @@ from dpone.airflow import attempt as trying
 from dpone.airflow.hooks import DponeHook
 from dpone.airflow.interval import window
 from dpone.contracts.airflow_report import AirflowRun, LoadedPartition, loaded
-from dpone.contracts.codec import plain
+from dpone.contracts.codec import encode, parse
 from dpone.contracts.errors import EXIT_LATER
 from dpone.contracts.errors_fencing import CommitUnknown, ObligationFailed
 from dpone.contracts.run_report import ErrorReport, OperationReport
@@ -62,15 +62,13 @@ def load(given: Given, attempt: trying.Attempt, log: logging.Logger) -> dict[str
         raise _failure(failed, len(done))
     if not done:
         log.info("dpone: the source has no rows of this run, so there is nothing to load")
-    return dict(
-        plain(
-            AirflowRun(
-                route=route.manifest.route,
-                environment=route.project.environment,
-                operations=tuple(done),
-            )
-        )
+    run = AirflowRun(
+        route=route.manifest.route,
+        environment=route.project.environment,
+        operations=tuple(done),
     )
+    # Lists, and no tuples: Airflow 3 would write their Python type into the XCom.
+    return dict(parse(encode(run)))
 
 
 def _connections(named: dict[str, str]) -> dict[str, str]:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 PRODUCTION = ("dpone",)
 JUDGES = ("models", "faultinject", "certification")
-ALL_PYTHON = (*PRODUCTION, *JUDGES, "tests", "bench", "demo", "tools")
+ALL_PYTHON = (*PRODUCTION, *JUDGES, "tests", "airflow_tests", "bench", "demo", "tools")
 
 FILE_BYTES_MAX = 4 * 1024 * 1024
 
