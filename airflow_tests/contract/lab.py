@@ -71,8 +71,27 @@ def run(
     return _looked(name, str(getattr(done.state, "value", done.state)), done.run_id)
 
 
-def _known(dag: Any) -> None:
-    """Make a DAG known that lies in no file of the DAGs' folder."""
+def run_file(path: Path, dag_id: str) -> Ran:
+    """Run the DAG of a file in the folder of DAGs, as often as one likes for the same day."""
+    if SDK:
+        dag = _known().dags[dag_id]
+    else:
+        from airflow.models import DagBag
+
+        dag = DagBag(str(path), include_examples=False).dags[dag_id]
+        _forget(dag_id)
+        DAG.bulk_write_to_db([dag])
+    done = dag.test(**{"logical_date" if SDK else "execution_date": DAY})
+    return _looked(dag_id, str(getattr(done.state, "value", done.state)), done.run_id)
+
+
+def dags_folder() -> Path:
+    """The folder of DAGs of this Airflow."""
+    return Path(os.environ["AIRFLOW__CORE__DAGS_FOLDER"])
+
+
+def _known(dag: Any = None) -> Any:
+    """Make the DAGs of the folder known, and one that lies in no file; return what was found."""
     from airflow.dag_processing.bundles.manager import DagBundlesManager
     from airflow.dag_processing.dagbag import BundleDagBag, sync_bag_to_db
 
@@ -82,8 +101,10 @@ def _known(dag: Any) -> None:
     bundle.path.mkdir(exist_ok=True)
     bundle.initialize()
     bag = BundleDagBag(bundle.path, bundle_path=bundle.path, bundle_name=bundle.name)
-    bag.bag_dag(dag)
+    if dag is not None:
+        bag.bag_dag(dag)
     sync_bag_to_db(bag, bundle.name, bundle.version)
+    return bag
 
 
 def _looked(dag_id: str, state: str, run_id: str) -> Ran:
@@ -110,6 +131,13 @@ def asset_extras(dag_id: str) -> list[Any]:
     table = "asset_event" if SDK else "dataset_event"
     rows = sql(_database(), f"SELECT extra FROM {table} WHERE source_dag_id = ?", (dag_id,))
     return [_value(row[0]) for row in rows]
+
+
+def _forget(dag_id: str) -> None:
+    """Remove the runs of a DAG: 2.x has one for a date, and cannot remove it by itself here."""
+    with closing(sqlite3.connect(_database())) as connection, connection:
+        for table in ("xcom", "task_instance", "dag_run"):
+            connection.execute(f"DELETE FROM {table} WHERE dag_id = ?", (dag_id,))
 
 
 def _database() -> Path:

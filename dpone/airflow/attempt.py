@@ -22,7 +22,7 @@ Found = TypeVar("Found")
 # Each says itself that the same command is to be run again.
 _AGAIN = (CommitUnknown, ObligationFailed)
 
-_SAYS = {
+SAYS = {
     "committed": "committed by this attempt",
     "settled": "an earlier attempt had committed it; nothing was written",
     "replayed": "finished before; its receipt is returned and nothing was written",
@@ -128,7 +128,7 @@ def raised(text: str, *, retried: bool) -> Exception:
 
 def told(log: logging.Logger, operation_id: str, how: str, what: str, attempt: Attempt) -> None:
     """Say in the log what this attempt did with an operation, and why."""
-    log.info("dpone: operation %s %s (%s): %s", operation_id, how, what, _SAYS[how])
+    log.info("dpone: operation %s %s (%s): %s", operation_id, how, what, SAYS[how])
     if how == "replayed":
         log.info(
             "dpone: this is try %s of %s; if it was cleared to load again, say so with the next "

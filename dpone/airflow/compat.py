@@ -86,7 +86,8 @@ def _superseded(instance: Any) -> bool:
             )
             .one_or_none()
         )
-    return row is not None and (row[0] != _RUNNING or row[1] != instance.job_id)
+    # The command that runs the task hands its job's id on as text.
+    return row is not None and (row[0] != _RUNNING or str(row[1]) != str(instance.job_id))
 
 
 def base_url() -> str:
