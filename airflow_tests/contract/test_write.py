@@ -238,6 +238,26 @@ def test_arguments_are_templates_and_come_from_other_tasks(place: Path) -> None:
     assert identity["partition"] == {"part": "2024-01-02"}
 
 
+def test_a_decorator_of_the_function_stays(place: Path) -> None:
+    def doubled(function: Any) -> Any:
+        @functools.wraps(function)
+        def wrapper(*args: Any, **kwargs: Any) -> Any:
+            return [function(*args, **kwargs) for _ in range(2)] and {"rows": 2}
+
+        return wrapper
+
+    def define() -> None:
+        @task.dpone(target="warehouse")
+        @doubled
+        def write(transaction: Any, amount: int) -> None:
+            _insert(transaction, "x", amount)
+
+        write(3)
+
+    assert run(define).receipt("write")["result"] == {"rows": 2}
+    assert sql(place / "target.db", ROWS) == [("x", 3)] * 2
+
+
 def test_a_function_without_a_transaction_is_no_task() -> None:
     with pytest.raises(TypeError, match="transaction"):
 

@@ -129,7 +129,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
     def _call(self, transaction: Any, context: Any) -> Mapping[str, Any] | None:
         """Call the function with its arguments, the transaction and what it asks of the context."""
         shown = self.python_callable
-        function = inspect.unwrap(shown)
+        function = shown.__wrapped__
         signature = inspect.signature(shown)
         known = dict(self.op_kwargs)
         given = signature.bind_partial(*self.op_args).arguments
