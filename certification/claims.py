@@ -34,14 +34,22 @@ FLOWS: Mapping[str, Mapping[str, str]] = {
         "every sync and rule is needed": "flow/defects/",
         "kills at every point of every command": "flow/commands/",
         "editors that save all the time": "flow/editors/",
+        "crash states of publishing several files": "flow/persistence/publish/",
+        "schedules of two publications": "flow/schedules/publish/",
         "model files": "model/files",
+        "model publish": "model/publish",
         "tests of authoring": "pytest/tests.authoring.",
         "agreement with the model": "pytest/tests.stateful.test_files::",
     },
     "retention/linux": {
         "kills at every pair of points": "flow/deletions/",
+        "crash states under weak and ordered persistence": "flow/deletion-states/",
+        "somebody else at every point": "flow/deletion-contests/",
+        "every sync and rule is needed": "flow/deletion-defects/",
         "model retention": "model/retention",
         "tests of retention": "pytest/tests.retention.",
+        "agreement with the model": "pytest/tests.stateful.test_deletion::",
+        "agreement with the adapter in memory": "pytest/tests.stateful.test_cachefiles::",
     },
 }
 

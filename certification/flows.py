@@ -15,8 +15,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from certification import deletions as in_memory
+from certification import publications
 from certification.environment import ROOT
 from certification.evidence import INCONCLUSIVE
+from certification.flow_records import LOSER_IS_TOLD, NEEDED, NOTHING_LOST, add
 from certification.programme import Budget, Raw
 from faultinject.authoring_matrix import matrix
 from faultinject.authoring_truth import Violated
@@ -27,12 +30,6 @@ from faultinject.schedules import explore
 from faultinject.writing import COMMANDS, MIGRATIONS, SINGLES, Bench, rounds, without_nameless
 from faultinject.zygote import Zygote
 
-NOTHING_LOST = (
-    "no user's byte is lost, no authoritative name is absent, no receipt is false, and the same "
-    "command ends with nothing left"
-)
-LOSER_IS_TOLD = "two workers at one file: no acknowledged commit is overwritten unseen"
-NEEDED = "a lost sync or rule is noticed"
 ENDS_ONCE = "killed and run again, the deletion ends once with one report and nothing left"
 _LOOPS = "tests/authoring/confined/test_loops.py"
 PAIRS_MAX, QUICK_PAIRS = 400, 12
@@ -47,9 +44,11 @@ def run_flows(raw: Raw, budget: Budget, folder: Path, *, quick: bool) -> None:
         "persistence": _persistence,
         "schedules": _schedules,
         "defects": _defects,
+        "publications": publications.run,
         "commands": _commands,
         "editors": _editors,
         "deletions": _deletions,
+        "deletions in memory": in_memory.run,
     }
     for name, part in parts.items():
         if budget.used_up():
@@ -59,20 +58,6 @@ def run_flows(raw: Raw, budget: Budget, folder: Path, *, quick: bool) -> None:
         place.mkdir()
         with raw.timed(f"flow {name}"):
             part(raw, budget, place, quick)
-
-
-def _add(
-    raw: Raw, key: str, engine: str, invariant: str, faults: list[str], **figures: Any
-) -> None:
-    raw.flows.append(
-        {
-            "key": f"flow/{engine}/{key}",
-            "engine": engine,
-            "invariant": invariant,
-            "faults": faults,
-            "figures": figures,
-        }
-    )
 
 
 # -- authoring, in memory --------------------------------------------------------------------------
@@ -103,7 +88,7 @@ def _persistence(raw: Raw, budget: Budget, _folder: Path, quick: bool) -> None:
                     faults.append("the search was cut")
             except Violated as violated:
                 faults.append(violated.explain())
-            _add(raw, key, "persistence", NOTHING_LOST, faults, states=states, crash_states=crashes)
+            add(raw, key, "persistence", NOTHING_LOST, faults, states=states, crash_states=crashes)
 
 
 def _schedules(raw: Raw, _budget: Budget, _folder: Path, quick: bool) -> None:
@@ -118,7 +103,7 @@ def _schedules(raw: Raw, _budget: Budget, _folder: Path, quick: bool) -> None:
         except Violated as violated:
             faults.append(violated.explain())
         figures = {"schedules": count, "with_a_death": crashed}
-        _add(raw, contest.name, "schedules", LOSER_IS_TOLD, faults, **figures)
+        add(raw, contest.name, "schedules", LOSER_IS_TOLD, faults, **figures)
 
 
 def _defects(raw: Raw, _budget: Budget, _folder: Path, quick: bool) -> None:
@@ -127,7 +112,7 @@ def _defects(raw: Raw, _budget: Budget, _folder: Path, quick: bool) -> None:
         unseen = row.engine != "ordered" and not row.rule
         faults = ["nobody noticed it"] if unseen else []
         figures = {"violates": row.rule, "steps": row.steps, "struck": row.due}
-        _add(raw, f"{row.engine}/{row.defect}", "defects", NEEDED, faults, **figures)
+        add(raw, f"{row.engine}/{row.defect}", "defects", NEEDED, faults, **figures)
 
 
 # -- the commands and the deletion, with real processes -------------------------------------------
@@ -147,7 +132,7 @@ def _commands(raw: Raw, budget: Budget, folder: Path, quick: bool) -> None:
                         key = f"flow/commands/{task.name} cut"
                         raw.gap(key, "commands", INCONCLUSIVE, "no time left")
                         break
-            _add(raw, task.name, "commands", NOTHING_LOST, faults, kills=count)
+            add(raw, task.name, "commands", NOTHING_LOST, faults, kills=count)
 
 
 def _editors(raw: Raw, budget: Budget, _folder: Path, quick: bool) -> None:
@@ -162,7 +147,7 @@ def _editors(raw: Raw, budget: Budget, _folder: Path, quick: bool) -> None:
         raw.gap("flow/editors/cut", "editors", INCONCLUSIVE, "the budget is used up")
         return
     faults = [] if ended.returncode == 0 else [ended.stdout[-1500:]]
-    _add(raw, "free running", "editors", NOTHING_LOST, faults, rounds=100 if quick else 2000)
+    add(raw, "free running", "editors", NOTHING_LOST, faults, rounds=100 if quick else 2000)
 
 
 def _deletions(raw: Raw, budget: Budget, folder: Path, quick: bool) -> None:
@@ -185,9 +170,9 @@ def _deletions(raw: Raw, budget: Budget, folder: Path, quick: bool) -> None:
                 faults += [f"{second}: {fault}" for fault in seen.faults]
                 if seen.hits != armed:
                     faults.append(f"{armed} were armed, {seen.hits} hit")
-            _add(raw, first, "deletions", ENDS_ONCE, faults, kills=1 + len(chosen))
+            add(raw, first, "deletions", ENDS_ONCE, faults, kills=1 + len(chosen))
         faults = [] if len(reports) == 1 else [f"{len(reports)} different reports"]
-        _add(raw, "one report", "deletions", ENDS_ONCE, faults)
+        add(raw, "one report", "deletions", ENDS_ONCE, faults)
 
 
 # -- the evidence of the authoring review ----------------------------------------------------------

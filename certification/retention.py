@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
 from typing import Protocol
 
 from certification.checks import Check, Suite, equal
@@ -19,15 +18,23 @@ from dpone.ports.files import FilesError
 
 
 class CachePlace(Protocol):
-    """A fresh root directory, and an adapter on it."""
+    """A fresh root directory, an adapter on it, and somebody else who works there."""
 
     @property
     def files(self) -> CacheFiles:
         """The adapter."""
 
-    @property
-    def root(self) -> Path:
-        """The directory, for what others do there."""
+    def touch(self, path: str) -> None:
+        """Somebody makes an empty file."""
+
+    def mkdir(self, path: str, mode: int = 0o755) -> None:
+        """Somebody makes directories, the last one with this mode."""
+
+    def link(self, path: str, leads_to: str) -> None:
+        """Somebody makes a symbolic link."""
+
+    def mode(self, path: str) -> int:
+        """The permission bits of what a path shows."""
 
 
 CACHE: Suite[CachePlace] = Suite("cachefiles")
@@ -51,9 +58,9 @@ def refused(kind: type[FilesError], call: Callable[[], object], what: str) -> No
 @CACHE
 def entries_tell_kinds_and_follow_nothing(place: CachePlace) -> None:
     """A listing tells files, folders and links apart, a broken link too."""
-    (place.root / "file").touch()
-    (place.root / "folder").mkdir()
-    (place.root / "link").symlink_to("nowhere")
+    place.touch("file")
+    place.mkdir("folder")
+    place.link("link", "nowhere")
     with place.files.folder("") as folder:
         wanted = {"file": Kind.FILE, "folder": Kind.FOLDER, "link": Kind.LINK}
         equal(wanted, dict(folder.entries()), "entries")
@@ -62,7 +69,7 @@ def entries_tell_kinds_and_follow_nothing(place: CachePlace) -> None:
 @CACHE
 def a_link_is_read_and_never_entered(place: CachePlace) -> None:
     """Where a link leads is told; going below it is refused, and nothing is no link."""
-    (place.root / "folder").mkdir()
+    place.mkdir("folder")
     with place.files.folder("") as folder:
         folder.make_link("link", "folder")
         equal("folder", folder.read_link("link"), "where it leads")
@@ -74,7 +81,7 @@ def a_link_is_read_and_never_entered(place: CachePlace) -> None:
 @CACHE
 def a_tree_is_walked_down_and_up(place: CachePlace) -> None:
     """From a folder below, the one above is the one that was left, by its identity."""
-    (place.root / "a" / "b").mkdir(parents=True)
+    place.mkdir("a/b")
     with place.files.folder("a") as folder:
         below = folder.descend("b")
         above = below.ascend()
@@ -86,8 +93,8 @@ def a_tree_is_walked_down_and_up(place: CachePlace) -> None:
 @CACHE
 def carry_moves_to_a_free_name_and_keeps_the_identity(place: CachePlace) -> None:
     """A directory that is carried keeps its identity; a taken name is refused, both stay."""
-    (place.root / "from" / "x").mkdir(parents=True)
-    (place.root / "to" / "taken").mkdir(parents=True)
+    place.mkdir("from/x")
+    place.mkdir("to/taken")
     with place.files.folder("from") as source, place.files.folder("to") as target:
         look = source.look("x")
         assert look is not None
@@ -135,8 +142,9 @@ def a_log_grows_and_is_cut(place: CachePlace) -> None:
         equal(None, folder.log("log", create=False), "a missing log")
         log = folder.log("log", create=True)
         assert log is not None
-        log.append(b"one")
+        log.append(b"one", forced=False)
         log.append(b"two")
+        log.sync()
         log.cut(4)
         log.append(b"!")
         equal(b"onet!", log.read(100), "the log")
@@ -166,10 +174,40 @@ def a_lock_is_exclusive_or_shared_and_its_wait_has_a_bound(place: CachePlace) ->
 @CACHE
 def only_directories_are_opened_up(place: CachePlace) -> None:
     """A closed directory is opened up for its owner; a link in its place is refused."""
-    closed = place.root / "closed"
-    closed.mkdir(mode=0o000)
-    (place.root / "link").symlink_to("closed")
+    place.mkdir("closed", 0o000)
+    place.link("link", "closed")
     with place.files.folder("") as folder:
         folder.unseal("closed")
-        equal(0o700, closed.stat().st_mode & 0o777, "the mode")
+        equal(0o700, place.mode("closed"), "the mode")
         refused(files.NotAFolder, lambda: folder.unseal("link"), "a link")
+
+
+@CACHE
+def a_mode_is_set_and_a_link_refused(place: CachePlace) -> None:
+    """Files and directories get the mode that is asked for; nothing behind a link does."""
+    place.touch("file")
+    place.mkdir("folder")
+    place.link("link", "file")
+    with place.files.folder("") as folder:
+        folder.set_mode("file", 0o640)
+        folder.set_mode("folder", 0o700)
+        refused(files.LinkForbidden, lambda: folder.set_mode("link", 0o600), "a link")
+        refused(files.NameMissing, lambda: folder.set_mode("missing", 0o600), "nothing")
+    equal(0o640, place.mode("file"), "the file")
+    equal(0o700, place.mode("folder"), "the folder")
+
+
+@CACHE
+def a_tree_is_emptied_from_the_inside(place: CachePlace) -> None:
+    """A directory goes only when it is empty; a file is no directory and a directory no file."""
+    place.mkdir("a/b")
+    place.touch("a/b/c")
+    with place.files.folder("a") as folder:
+        equal(False, folder.remove_folder("b"), "a full directory")
+        refused(files.NotRegular, lambda: folder.unlink("b"), "a directory")
+        with folder.below("b") as inner:
+            equal(False, inner.remove_folder("c"), "a file")
+            inner.unlink("c")
+            refused(files.NameMissing, lambda: inner.unlink("c"), "nothing")
+        equal(True, folder.remove_folder("b"), "an empty directory")
+        equal(False, folder.remove_folder("b"), "nothing")

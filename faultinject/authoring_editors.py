@@ -46,23 +46,31 @@ def put(disk: Disk, leaf: str, data: bytes, *, durable: bool = True, folder: int
     return inode
 
 
-def save(disk: Disk, leaf: str, data: bytes, *, synced: bool = True, forced: bool = True) -> None:
+def save(
+    disk: Disk,
+    leaf: str,
+    data: bytes,
+    *,
+    synced: bool = True,
+    forced: bool = True,
+    folder: int = ROOT,
+) -> None:
     """Write a temporary file and rename it over the name, as careful editors do."""
     inode = disk.make(foreign=True)
     disk.write(inode, data)
     inode.intact = data
     if synced:
         disk.sync_inode(inode)
-    _destroy(disk, disk.at(leaf), leaf)
+    _destroy(disk, disk.at(leaf, folder), leaf, folder)
     disk.precious.add(data)
-    disk.change(ROOT, (leaf, inode.number))
+    disk.change(folder, (leaf, inode.number))
     if forced:
-        disk.sync_folder()
+        disk.sync_folder(folder)
 
 
-def write(disk: Disk, leaf: str, data: bytes, *, synced: bool = True) -> None:
+def write(disk: Disk, leaf: str, data: bytes, *, synced: bool = True, folder: int = ROOT) -> None:
     """Open the file for writing and put new bytes into it; a lease holds the open up."""
-    inode = disk.at(leaf)
+    inode = disk.at(leaf, folder)
     if inode is None or inode.kind is not Kind.FILE:
         return
     inode.waiting.append((data, synced))
@@ -111,28 +119,28 @@ def write_late(disk: Disk) -> bool:
     return bool(found)
 
 
-def away(disk: Disk, leaf: str, data: bytes) -> None:
+def away(disk: Disk, leaf: str, data: bytes, *, folder: int = ROOT) -> None:
     """Rename the file to a backup, then make a new one under the name."""
-    inode = disk.at(leaf)
+    inode = disk.at(leaf, folder)
     if inode is not None:
-        disk.change(ROOT, (leaf, None), (leaf + "~", inode.number))
-    save(disk, leaf, data)
+        disk.change(folder, (leaf, None), (leaf + "~", inode.number))
+    save(disk, leaf, data, folder=folder)
 
 
-def unlink(disk: Disk, leaf: str) -> None:
+def unlink(disk: Disk, leaf: str, *, folder: int = ROOT) -> None:
     """Remove the file, durably."""
-    inode = disk.at(leaf)
+    inode = disk.at(leaf, folder)
     if inode is not None:
-        _destroy(disk, inode, leaf)
-        disk.change(ROOT, (leaf, None))
-        disk.sync_folder()
+        _destroy(disk, inode, leaf, folder)
+        disk.change(folder, (leaf, None))
+        disk.sync_folder(folder)
 
 
-def swap_in(disk: Disk, leaf: str, kind: Kind) -> None:
+def swap_in(disk: Disk, leaf: str, kind: Kind, *, folder: int = ROOT) -> None:
     """Put a link, a pipe or a folder in the file's place."""
-    _destroy(disk, disk.at(leaf), leaf)
-    disk.change(ROOT, (leaf, disk.make(kind=kind, foreign=True).number))
-    disk.sync_folder()
+    _destroy(disk, disk.at(leaf, folder), leaf, folder)
+    disk.change(folder, (leaf, disk.make(kind=kind, foreign=True).number))
+    disk.sync_folder(folder)
 
 
 def chmod(disk: Disk, leaf: str) -> None:
@@ -143,11 +151,11 @@ def chmod(disk: Disk, leaf: str) -> None:
         disk.version += 1
 
 
-def _destroy(disk: Disk, inode: Inode | None, leaf: str) -> None:
+def _destroy(disk: Disk, inode: Inode | None, leaf: str, folder: int = ROOT) -> None:
     """The version under the name goes by its user's own will, unless it has another name."""
     if inode is None:
         return
-    names = disk.entries().live
+    names = disk.entries(folder).live
     others = {disk.inodes[number].data for name, number in names.items() if name != leaf}
     if inode.data not in others:
         disk.precious.discard(inode.data)

@@ -10,21 +10,17 @@ Not promised: anything about file systems that reorder across a sync.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 
 from dpone.contracts.authoring import Kind, Look
+from faultinject.authoring_entries import Entries
+
+__all__ = ["FOREIGN", "ROOT", "Disk", "Entries", "Inode"]
 
 ROOT = 1
 # Inodes of other programs have numbers of their own, so that ours do not depend on their acts.
 FOREIGN = 1 << 20
-PENDING_MAX = 9
-
-Change = tuple[tuple[str, int | None], ...]
-
-
-class PowerModelExceeded(Exception):
-    """More unforced changes at once than the enumeration is meant for."""
 
 
 @dataclass(slots=True)
@@ -76,54 +72,6 @@ class Inode:
             self.lock,
             None if self.entries is None else self.entries.copy(),
         )
-
-
-@dataclass(slots=True)
-class Entries:
-    """A directory's names: as shown, as durable, and the changes in between."""
-
-    live: dict[str, int] = field(default_factory=dict)
-    durable: dict[str, int] = field(default_factory=dict)
-    pending: list[Change] = field(default_factory=list)
-
-    def copy(self) -> Entries:
-        return Entries(dict(self.live), dict(self.durable), list(self.pending))
-
-    def apply(self, change: Change) -> None:
-        """One atomic change of names, not yet forced."""
-        assign(self.live, change)
-        self.pending.append(change)
-
-    def force(self) -> None:
-        """What a sync of the directory does."""
-        self.durable = dict(self.live)
-        self.pending.clear()
-
-    def after_power_cut(self, *, weak: bool) -> list[dict[str, int]]:
-        """Every legal set of entries, each once."""
-        if len(self.pending) > PENDING_MAX:
-            raise PowerModelExceeded(f"{len(self.pending)} unforced changes")
-        count = len(self.pending)
-        chosen: Iterable[tuple[bool, ...]] = itertools.product((False, True), repeat=count)
-        if not weak:
-            chosen = [tuple(i < n for i in range(count)) for n in range(count + 1)]
-        found: dict[Hashable, dict[str, int]] = {}
-        for flags in chosen:
-            names = dict(self.durable)
-            for change, is_kept in zip(self.pending, flags, strict=True):
-                if is_kept:
-                    assign(names, change)
-            found[tuple(sorted(names.items()))] = names
-        return list(found.values())
-
-
-def assign(names: dict[str, int], change: Change) -> None:
-    """Apply one change to a mapping of names."""
-    for name, number in change:
-        if number is None:
-            names.pop(name, None)
-        else:
-            names[name] = number
 
 
 def torn_versions(inode: Inode) -> list[bytes]:
@@ -230,12 +178,12 @@ class Disk:
 
     def reachable(self) -> set[bytes]:
         """All bytes that some name shows."""
-        return {
-            self.inodes[number].data
-            for inode in self.inodes.values()
+        below = {
+            number: inode.entries.live
+            for number, inode in self.inodes.items()
             if inode.entries is not None
-            for number in inode.entries.live.values()
         }
+        return {self.inodes[number].data for number in _reached(below) - {ROOT}}
 
     # -- changes
 
@@ -283,10 +231,14 @@ class Disk:
         """Note which versions of other programs are durable now."""
         if not self.precious:
             return
-        for inode in self.inodes.values():
-            for number in inode.entries.durable.values() if inode.entries is not None else ():
-                if self.inodes[number].durable in self.precious:
-                    self.secured.add(self.inodes[number].durable)
+        below = {
+            number: inode.entries.durable
+            for number, inode in self.inodes.items()
+            if inode.entries is not None
+        }
+        for number in _reached(below) - {ROOT}:
+            if self.inodes[number].durable in self.precious:
+                self.secured.add(self.inodes[number].durable)
 
     # -- crashes
 
@@ -391,5 +343,12 @@ def _names(entries: Entries | None) -> Hashable:
 
 
 def _reached(names: dict[int, dict[str, int]]) -> set[int]:
-    """The inodes that have a name, the root included."""
-    return {ROOT, *(number for below in names.values() for number in below.values())}
+    """The inodes that some path from the root leads to, the root included."""
+    found, open_ones = {ROOT}, [ROOT]
+    while open_ones:
+        for number in names[open_ones.pop()].values():
+            if number not in found:
+                found.add(number)
+                if number in names:
+                    open_ones.append(number)
+    return found

@@ -1,7 +1,8 @@
 """Every sync of the authoring code, found in its source, and each one left out in turn.
 
-A site is a call of `place.sync()` by module, function and place in the function; the syncs of bytes
-have sites of their own. A site whose loss nobody notices is one too many, or the judge is blind.
+A site is a call of `place.sync()`, or of a place made on the spot, by module, function and place in
+the function; the syncs of bytes have sites of their own. A site whose loss nobody notices is one
+too many, or the judge is blind.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ def _is_sync(node: ast.Call) -> bool:
     if not isinstance(node.func, ast.Attribute):
         return False
     owner = node.func.value
+    if isinstance(owner, ast.Call):
+        return node.func.attr == "sync" and getattr(owner.func, "id", "") == "Place"
     name = owner.attr if isinstance(owner, ast.Attribute) else getattr(owner, "id", "")
     return node.func.attr == "sync" and name == "place"
 

@@ -45,9 +45,9 @@ class WatchedLog(PosixLog):
 
     watch: Watcher = staticmethod(unwatched)
 
-    def append(self, data: bytes) -> None:
+    def append(self, data: bytes, *, forced: bool = True) -> None:
         self.watch("append", self.leaf)
-        super().append(data)
+        super().append(data, forced=forced)
         self.watch("after append", self.leaf)
 
     def cut(self, size: int) -> None:

@@ -337,6 +337,9 @@ class MemoryFolder:
         self.owner.step(f"after {label}")
 
     def _free(self, leaf: str) -> None:
+        if self.number != ROOT and not self.disk.links(self.number):
+            # Its folder was removed while this process held it open.
+            raise files.NameMissing(leaf)
         if self.disk.at(leaf, self.number) is not None:
             raise files.NameTaken(leaf)
 

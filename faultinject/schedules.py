@@ -10,8 +10,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
 
+from dpone.authoring.confined import ConfinedFiles
 from dpone.contracts.authoring import ConfinedReplaceOutcome, Status
 from dpone.contracts.errors_authoring import (
     AuthoringError,
@@ -21,6 +22,7 @@ from dpone.contracts.errors_authoring import (
     TransactionInProgress,
 )
 from faultinject import authoring_truth as truth
+from faultinject.authoring_inodes import Disk
 from faultinject.authoring_truth import LEAF, Answer, Case, D, E, Violated
 from faultinject.disk import Crash, MemoryFiles
 from faultinject.persistence import Call, Run, confined, recovering
@@ -41,11 +43,22 @@ class Stuck(Exception):
     """The baton was lost: a worker waits for something that is no step."""
 
 
+class OnDisk(Protocol):
+    """What two workers meet on."""
+
+    @property
+    def disk(self) -> Disk:
+        """Their common disk."""
+
+
+Task = Callable[[ConfinedFiles], Any]
+
+
 @dataclass
 class _Worker:
-    call: Call
+    call: Task
     files: MemoryFiles | None = None
-    answer: Answer | None = None
+    answer: Any = None
     error: BaseException | None = None
     steps: int = 0
     is_done: bool = False
@@ -53,10 +66,17 @@ class _Worker:
 
 
 class Race:
-    """One run of two calls under one schedule."""
+    """One run of two calls under one schedule. `refusals` are answers that come as errors."""
 
-    def __init__(self, case: Case, calls: tuple[Call, Call], schedule: Schedule) -> None:
+    def __init__(
+        self,
+        case: OnDisk,
+        calls: tuple[Task, Task],
+        schedule: Schedule,
+        refusals: tuple[type[Exception], ...] = (AuthoringError,),
+    ) -> None:
         self.case = case
+        self.refusals = refusals
         self.schedule = schedule
         self.workers = [_Worker(call) for call in calls]
         self.steps = 0
@@ -84,7 +104,7 @@ class Race:
         worker.files = MemoryFiles(self.case.disk, lambda label: self._step(number, label))
         try:
             worker.answer = worker.call(confined(self.case.disk, worker.files))
-        except AuthoringError as error:
+        except self.refusals as error:
             worker.answer = error
         except BaseException as error:  # noqa: BLE001 - whatever ended him is judged later
             worker.error = error
@@ -184,6 +204,7 @@ def _raced(contest: Contest, schedule: Schedule) -> Race:
 def _judge(contest: Contest, race: Race, figures: Figures) -> None:
     figures.schedules += 1
     trail = (f"{race.schedule}", *race.trail)
+    assert isinstance(race.case, Case)
     case = race.case.after(*trail)
     has_died = False
     for worker in race.workers:

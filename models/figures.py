@@ -9,6 +9,8 @@ from typing import Any, Final
 from models.commit import SOMETIMES, commit_model
 from models.explorer import Model, Report, explore
 from models.files import files_model
+from models.publishing import publish_model
+from models.publishing_world import PublishBounds
 from models.retention import retention_model
 from models.rules import Bounds, Rules
 from models.target import target_model
@@ -20,6 +22,9 @@ SERVER: Final = Bounds(faults=2)
 FILE: Final = Bounds(faults=2, sessions_outlive=False, lost_requests=False, lost_seals=False)
 # For certification: any three of the counted kinds.
 WIDE: Final = Bounds(faults=3)
+
+# For every test run: one of each thing that can go wrong with a publication.
+NARROW: Final = PublishBounds(rivals=1, crashes=1, failures=1, runs=1)
 
 # What cannot happen where no session outlives its client.
 _SERVER_ONLY: Final = frozenset({"late:landed"})
@@ -65,6 +70,12 @@ EXPLORATIONS: Final = (
         files_model,
         200_000,
     ),
+    Exploration(
+        "publish",
+        "2 new files and a root, 1 act of another program, 1 death, 1 failing call, 1 more run",
+        lambda: publish_model(bounds=NARROW),
+        50_000,
+    ),
 )
 
 CERTIFICATION: Final = (
@@ -79,6 +90,12 @@ CERTIFICATION: Final = (
         "retention",
         "2 operations, 2 candidates, deaths, drift, rebuilt trees, one that cannot be deleted",
         retention_model,
+        1_000_000,
+    ),
+    Exploration(
+        "publish-wide",
+        "2 new files and a root, 2 acts of other programs, 2 deaths, 1 failing call, 2 more runs",
+        publish_model,
         1_000_000,
     ),
 )

@@ -130,7 +130,10 @@ class Desk:
         except SourceMissing:
             # Its folder is not there, so nothing can wait in it.
             found = ConfinedRecoveryOutcome(found=False)
-        if Publisher(self.confined).conclude(path) and not found.found:
+        # What the root shows decides, so its own change comes first.
+        is_stuck = found.cleanup_required
+        concluded = None if is_stuck else Publisher(self.confined).conclude(path)
+        if concluded is not None and not found.found:
             # Its new files are the project's, or gone, by what the root shows.
             found = ConfinedRecoveryOutcome(
                 found=True, status=Status.ROLLED_BACK, reason="publication_concluded"
@@ -145,6 +148,7 @@ class Desk:
             changed_since=found.changed_since,
             newer=found.newer,
             cleanup_required=found.cleanup_required,
+            kept=tuple(f.recovery_name for f in concluded or () if f.recovery_name),
             counters=Counters(
                 rolled_back=int(found.status is Status.ROLLED_BACK),
                 recovery_required=int(is_open),

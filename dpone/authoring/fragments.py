@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from dpone.authoring.confined import split
 from dpone.authoring.receipts import OpenReceipt, open_receipt
-from dpone.authoring.record import Place
+from dpone.authoring.record import Place, is_named
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors_authoring import FileConflict
 from dpone.contracts.publication import (
@@ -23,7 +23,7 @@ from dpone.contracts.publication import (
     Receipt,
 )
 from dpone.contracts.transaction import NO_IDENTITY, side_name
-from dpone.ports.files import Files, NamelessUnsupported, NameTaken, Staged
+from dpone.ports.files import Files, FilesError, NamelessUnsupported, NameTaken, Staged
 from dpone.ports.probe import Probe
 
 
@@ -40,8 +40,9 @@ class New:
 class Fragments:
     """The new files of one publication. What it opens is closed by `stack`.
 
-    `named`: entries of the files that have their name. `folders`: directories that were made.
-    `receipt`: what outlives the process; None before anything is to be undone.
+    `named`: entries of the files that have their name. `folders`: directories that were made,
+    `durable`: those that are known to be so. `receipt`: what outlives the process; None before
+    anything is to be undone.
     """
 
     def __init__(self, files: Files, probe: Probe, stack: ExitStack) -> None:
@@ -52,6 +53,7 @@ class Fragments:
         self.news: list[New] = []
         self.named: list[Entry] = []
         self.folders: list[str] = []
+        self.durable: set[str] = set()
 
     def prepare(self, plan: Publication, missing: list[Change], nonce: str) -> None:
         """Make the folders, complete the files, and have the receipt durable."""
@@ -60,6 +62,7 @@ class Fragments:
         self.news = [self._stage(change, nonce, number) for number, change in enumerate(missing)]
         if self.news:
             self.receipt = self._receipt(plan, nonce)
+            self.receipt.place.sync()
         if any(new.staged is None for new in self.news):
             self._complete()
 
@@ -68,17 +71,20 @@ class Fragments:
         return next((new for new in self.news if new.change is change), None)
 
     def _make_folders(self, path: str) -> None:
+        """Have every folder of a path, durably: one that is there may be a dead run's, unsynced."""
         parent, made = "", ""
         for part in path.split("/") if path else []:
             made = f"{parent}/{part}" if parent else part
-            with self.files.folder(parent) as folder:
-                if folder.look(part) is None:
-                    # Somebody may make it just now; it is as good as ours, and theirs.
-                    with suppress(NameTaken):
-                        with self.probe(Effect.AUTHORING_FOLDER):
-                            folder.make_folder(part)
-                        self.folders.append(made)
+            if made not in self.durable:
+                with self.files.folder(parent) as folder:
+                    if folder.look(part) is None:
+                        # Somebody may make it just now; it is as good as ours, and theirs.
+                        with suppress(NameTaken):
+                            with self.probe(Effect.AUTHORING_FOLDER):
+                                folder.make_folder(part)
+                            self.folders.append(made)
                     Place(folder, part, self.probe).sync()
+                self.durable.add(made)
             parent = made
 
     def _stage(self, change: Change, nonce: str, number: int) -> New:
@@ -121,14 +127,16 @@ class Fragments:
         return opened
 
     def _complete(self) -> None:
-        """Without nameless files: write them under the side names that the receipt knows."""
+        """Without nameless files: write them under the side names that the receipt knows.
+
+        Those names need no sync of their own: the next one covers them and the proper names.
+        """
         assert self.receipt is not None
         for new in self.news:
             with self.probe(Effect.AUTHORING_STAGE):
                 made = new.place.folder.create(new.entry.side, new.change.after)
             new.entry = _identified(new.entry, made.look().identity)
             made.close()
-            new.place.sync()
         fields = {name: getattr(self.receipt.receipt, name) for name in Receipt.__struct_fields__}
         fields |= {"phase": 1, "entries": tuple(new.entry for new in self.news)}
         self.receipt.complete(Receipt(**fields))
@@ -143,6 +151,9 @@ class Fragments:
                     new.place.folder.move(new.entry.side, new.place.leaf)
         except NameTaken:
             raise FileConflict(path=new.change.path) from None
+        except FilesError as error:
+            if not is_named(new.place, new.place.leaf, new.entry.identity, error):
+                raise
         self.named.append(new.entry)
         new.place.sync()
 

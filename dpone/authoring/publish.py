@@ -28,6 +28,7 @@ from dpone.contracts.errors_authoring import (
     RecoveryRequired,
     SourceChanged,
     SourceMissing,
+    TransactionInProgress,
 )
 from dpone.contracts.publication import (
     FILES_MAX,
@@ -113,13 +114,15 @@ class Publisher:
         for change in (*plan.edits, plan.root):
             self._conclude(change.path, work)
 
-    def conclude(self, path: str) -> bool:
-        """Conclude a dead run's publication whose root is this file; False when there is none.
+    def conclude(self, path: str) -> tuple[FileOutcome, ...] | None:
+        """Conclude a dead run's publication whose root is this file; None when there is none.
 
-        Raises an `AuthoringError` for what cannot be concluded.
+        What stays, or was kept under another name, is returned. Raises an `AuthoringError` for
+        what cannot be concluded.
         """
         with ExitStack() as stack:
-            return self._conclude(path, _Work(stack, Fragments(self.files, self.probe, stack)))
+            work = _Work(stack, Fragments(self.files, self.probe, stack))
+            return tuple(work.prior) if self._conclude(path, work) else None
 
     def _conclude(self, path: str, work: _Work) -> bool:
         """Conclude the publication whose receipt lies beside a file; whether there was one."""
@@ -237,8 +240,6 @@ class Publisher:
     def _is_done(self, plan: Publication, work: _Work) -> bool:
         return len(work.files) == len(plan.changes)
 
-    # -- algorithm step 2
-
     # -- algorithm steps 2 to 4
 
     def _create(self, plan: Publication, work: _Work) -> None:
@@ -248,8 +249,11 @@ class Publisher:
                 self._name(new, work)
 
     def _name(self, new: New, work: _Work) -> None:
-        work.new.name(new)
-        work.files[new.change.path] = FileOutcome(path=new.change.path, action="create")
+        try:
+            work.new.name(new)
+        finally:
+            if new.entry in work.new.named:
+                work.files[new.change.path] = FileOutcome(path=new.change.path, action="create")
 
     def _edit(self, plan: Publication, work: _Work) -> None:
         for change in plan.edits:
@@ -315,7 +319,9 @@ class Publisher:
 
     def _finished(self, plan: Publication, work: _Work) -> PublishOutcome:
         issues = list(work.prior)
-        if work.new.receipt is not None:
+        # A root that a power cut may yet take back still needs the receipt of what it names.
+        is_open = work.files[plan.root.path].reason == "cleanup_required"
+        if work.new.receipt is not None and not is_open:
             try:
                 work.new.receipt.settle()
             except FilesError as error:
@@ -355,6 +361,9 @@ class Publisher:
         }
         issues = list(work.prior)
         if not is_unknown:
+            if isinstance(shown, TransactionInProgress):
+                # Whoever is at it may be about to use a folder that we made first.
+                work.new.folders.clear()
             issues += undo.compensate(work.edited, work.new)
         outcome = PublishOutcome(
             status=Status.RECOVERY_REQUIRED

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpone.authoring.record import Place
+from dpone.authoring.record import Place, drop_draft, is_named
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import ContractInvalid
 from dpone.contracts.errors_authoring import TransactionInProgress
@@ -61,19 +61,16 @@ class OpenReceipt:
 
 
 def open_receipt(place: Place, receipt: Receipt) -> OpenReceipt:
-    """Make a receipt durable, locked. Raises `TransactionInProgress`, `FilesError`."""
+    """Name a receipt, locked and complete. Raises `TransactionInProgress`, `FilesError`.
+
+    Its name is durable only when the caller has synced the folder: what fails then is his to undo.
+    """
     name = receipt_name(place.leaf, place.folder.name_bytes_max)
     data = encode_receipt(receipt)
     try:
-        record = _named(place, name, data)
+        return OpenReceipt(place, _named(place, name, data), receipt)
     except NameTaken:
         raise TransactionInProgress(path=place.path) from None
-    try:
-        place.sync()
-    except BaseException:
-        record.close()
-        raise
-    return OpenReceipt(place, record, receipt)
 
 
 def _named(place: Place, name: str, data: bytes) -> Record:
@@ -84,9 +81,10 @@ def _named(place: Place, name: str, data: bytes) -> Record:
     try:
         with place.probe(Effect.AUTHORING_RECEIPT):
             place.folder.link(record, name)
-    except BaseException:
-        record.close()
-        raise
+    except BaseException as error:
+        if not is_named(place, name, record, error):
+            record.close()
+            raise
     return record
 
 
@@ -97,12 +95,14 @@ def _named_by_draft(place: Place, name: str, data: bytes) -> Record:
     try:
         with place.probe(Effect.AUTHORING_RECEIPT):
             place.folder.move(draft, name)
-    except NameMissing:
+    except (NameTaken, NameMissing):
+        drop_draft(place, record, draft)
         record.close()
         raise NameTaken(name) from None
-    except BaseException:
-        record.close()
-        raise
+    except BaseException as error:
+        if not is_named(place, name, record, error):
+            record.close()
+            raise
     return record
 
 
@@ -159,6 +159,5 @@ def _clear_draft(place: Place, draft: str) -> None:
         if is_dead and shown is not None and shown.identity == record.look().identity:
             with place.probe(Effect.AUTHORING_DISCARD):
                 place.folder.unlink(draft)
-            place.sync()
     finally:
         record.close()

@@ -30,6 +30,7 @@ from dpone.ports.files import (
     FilesError,
     FileTooLarge,
     Folder,
+    Held,
     NamelessUnsupported,
     NameMissing,
     NameTaken,
@@ -80,13 +81,15 @@ class Malformed(Exception):
 class Ledger:
     """A transaction whose journal this process has locked.
 
-    `scratch`: there may be files of a rehearsal, this process's or a dead one's.
+    `scratch`: there may be files of a rehearsal, this process's or a dead one's. `rehearsed`: this
+    process has removed some, and not yet synced.
     """
 
     place: Place
     record: Record
     journal: Transaction | EarlierTransaction
     scratch: bool = True
+    rehearsed: bool = False
     _phase: Phase | None = None
 
     @property
@@ -117,7 +120,8 @@ class Ledger:
 
     def close(self) -> None:
         """Clear the scratch names, then the journal itself. Raises `FilesError`."""
-        if self.scratch and isinstance(self.journal, Transaction) and self._clear_scratch():
+        is_found = self.scratch and isinstance(self.journal, Transaction) and self._clear_scratch()
+        if is_found or self.rehearsed:
             self.place.sync()
         with self.place.probe(Effect.AUTHORING_CLOSE):
             self.place.folder.unlink(self.place.journal)
@@ -146,9 +150,10 @@ def begin(place: Place, journal: Transaction) -> Ledger:
     except NameTaken:
         record.close()
         raise TransactionInProgress(path=place.path) from None
-    except BaseException:
-        record.close()
-        raise
+    except BaseException as error:
+        if not is_named(place, place.journal, record, error):
+            record.close()
+            raise
     return Ledger(place, record, journal, scratch=False)
 
 
@@ -164,16 +169,32 @@ def _begin_by_draft(place: Place, journal: Transaction, data: bytes) -> Ledger:
         with place.probe(Effect.AUTHORING_RECORD):
             place.folder.move(draft, place.journal)
     except (NameTaken, NameMissing):
-        _drop_draft(place, record, draft)
+        drop_draft(place, record, draft)
         record.close()
         raise TransactionInProgress(path=place.path) from None
-    except BaseException:
-        record.close()
-        raise
+    except BaseException as error:
+        if not is_named(place, place.journal, record, error):
+            record.close()
+            raise
     return Ledger(place, record, journal, scratch=False)
 
 
-def _drop_draft(place: Place, record: Record, draft: str) -> None:
+def is_named(place: Place, name: str, made: Held | str, error: BaseException) -> bool:
+    """Whether a call that failed has named a file all the same: its answer may have been lost.
+
+    `made` is the file or its identity.
+    """
+    if not isinstance(error, FilesError):
+        return False
+    try:
+        shown = place.folder.look(name)
+        identity = made if isinstance(made, str) else made.look().identity
+        return shown is not None and shown.identity == identity
+    except FilesError:
+        return False
+
+
+def drop_draft(place: Place, record: Record, draft: str) -> None:
     """The one who came second wrote nothing: his draft goes too."""
     shown = place.folder.look(draft)
     if shown is not None and shown.identity == record.look().identity:

@@ -20,7 +20,7 @@ def rehearse(ledger: Ledger) -> None:
     folder = ledger.place.folder
     verdict = folder.certified()
     if verdict is None:
-        ledger.scratch = True
+        ledger.scratch = ledger.rehearsed = True
         try:
             verdict = _tried(ledger)
         finally:

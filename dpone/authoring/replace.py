@@ -206,7 +206,7 @@ class Replacement:
                 return ConfinedReplaceOutcome(
                     status=Status.RECOVERY_REQUIRED, reason="exchange_lied", cleanup_required=True
                 )
-            durable = self._synced()
+            durable = self._synced(ledger)
             if not durable and failure is None and side_of(ledger) is Side.EARLIER:
                 # A power cut may yet undo the exchange: everything it would need stays.
                 return ConfinedReplaceOutcome(
@@ -225,11 +225,12 @@ class Replacement:
             return self._unfinished(ledger, held, error, durable=durable)
         return self._outcome(found, failure, durable=durable)
 
-    def _synced(self) -> bool:
+    def _synced(self, ledger: Ledger) -> bool:
         try:
             self.place.sync()
         except FilesError:
             return False
+        ledger.rehearsed = False
         return True
 
     def _attributes_changed(self, held: Held, earlier: Look) -> bool:

@@ -17,7 +17,15 @@ from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import SourceChanged, SourceMissing
-from dpone.contracts.publication import Change, Entry, FileOutcome
+from dpone.contracts.publication import (
+    Change,
+    Conclusion,
+    Entry,
+    FileOutcome,
+    Receipt,
+    conclude,
+)
+from dpone.contracts.transaction import recovery_name
 from dpone.ports.files import FilesError, NameMissing
 
 
@@ -34,7 +42,7 @@ class Undo:
         for change in reversed(edited):
             self._attempt(change.path, partial(self._put_back, change))
         if new.receipt is not None:
-            self._withdraw(new.receipt.receipt.entries)
+            self._withdraw(new.receipt.receipt)
         for path in reversed(new.folders):
             self._attempt(path, partial(self._remove_folder, path))
         if new.receipt is not None and not self.issues:
@@ -42,13 +50,20 @@ class Undo:
         return self.issues
 
     def conclude(self, found: OpenReceipt) -> list[FileOutcome]:
-        """Conclude what a dead process left: in force, or undone; return what failed or stays."""
-        receipt, shown = found.receipt, self._root_digest(found.place)
+        """Conclude what a dead process left: in force, or undone; return what failed or stays.
+
+        What it left may not yet be durable; nothing is decided on it before.
+        """
+        receipt = found.receipt
         stays: list[FileOutcome] = []
-        if shown == receipt.before_sha256 and shown != receipt.after_sha256:
-            self._withdraw(receipt.entries)
-        elif shown != receipt.after_sha256:
-            # Somebody changed the root since: whether it names the new files is his to say.
+        for entry in reversed(receipt.entries):
+            self._attempt(entry.path, partial(self._settle_names, entry))
+            self._attempt(entry.path, partial(self._drop_side, entry, receipt.phase))
+        shown = self._root_digest(found.place)
+        action = conclude(shown, receipt.before_sha256, receipt.after_sha256)
+        if action is Conclusion.WITHDRAW:
+            self._withdraw(receipt)
+        elif action is Conclusion.LEAVE:
             stays = [
                 FileOutcome(path=entry.path, action="preserved", reason="root_changed")
                 for entry in receipt.entries
@@ -58,10 +73,18 @@ class Undo:
         self.issues, issues = [], self.issues
         return [*stays, *issues]
 
-    def _withdraw(self, entries: tuple[Entry, ...]) -> None:
-        for entry in reversed(entries):
-            self._attempt(entry.path, partial(self._drop_side, entry))
+    def _withdraw(self, receipt: Receipt) -> None:
+        for entry in reversed(receipt.entries):
+            self._attempt(entry.path, partial(self._drop_side, entry, receipt.phase))
             self._attempt(entry.path, partial(self._remove, entry))
+
+    def _settle_names(self, entry: Entry) -> None:
+        """Have durable what an earlier recovery did here, before the receipt that knows it goes."""
+        try:
+            with self.confined.place(entry.path) as place:
+                place.sync()
+        except SourceMissing:
+            return
 
     def _attempt(self, path: str, step: Callable[[], None]) -> None:
         try:
@@ -85,6 +108,8 @@ class Undo:
             self._tell(change.path, "rolled_back", outcome.reason, name)
         elif outcome.status is Status.ROLLED_BACK:
             self._tell(change.path, "preserved", outcome.reason, name)
+        else:
+            self._tell(change.path, "recovery_required", outcome.reason, name)
         if outcome.cleanup_required:
             self.issues.append(
                 FileOutcome(
@@ -102,6 +127,9 @@ class Undo:
             self._tell(entry.path, "rolled_back", outcome.reason, name)
         elif outcome.reason == "not_owned":
             self._tell(entry.path, "preserved", outcome.reason, name)
+        elif outcome.cleanup_required:
+            # It is on its way: its own journal tells the next run how far.
+            self._tell(entry.path, "failed", outcome.reason, name)
         if outcome.cleanup_required:
             self.issues.append(
                 FileOutcome(
@@ -109,15 +137,27 @@ class Undo:
                 )
             )
 
-    def _drop_side(self, entry: Entry) -> None:
-        """A side file holds nobody's bytes: it never had another name."""
+    def _drop_side(self, entry: Entry, phase: int) -> None:
+        """Remove a side file, or keep it under a recovery name when somebody wrote to it.
+
+        A power cut can take the rename to its own name back, and leave what was written since. An
+        incomplete one never had another name, and holds nobody's bytes.
+        """
         parent, leaf = split(entry.path)
         try:
             with self.confined.files.folder(parent) as folder:
-                if folder.look(entry.side) is not None:
-                    with self.confined.probe(Effect.AUTHORING_DISCARD):
+                if folder.look(entry.side) is None:
+                    return
+                place = Place(folder, leaf, self.confined.probe)
+                if phase == 0 or _is_entry(place, entry):
+                    with place.probe(Effect.AUTHORING_DISCARD):
                         folder.unlink(entry.side)
-                    Place(folder, leaf, self.confined.probe).sync()
+                else:
+                    name = recovery_name(self.confined.nonces())
+                    with place.probe(Effect.AUTHORING_SET_ASIDE):
+                        folder.move(entry.side, name)
+                    self._tell(entry.path, "preserved", "side_file_changed", place.beside(name))
+                place.sync()
         except NameMissing:
             return
 
@@ -148,6 +188,18 @@ class Undo:
 
     def _tell(self, path: str, action: str, reason: str, name: str | None = None) -> None:
         self.files[path] = FileOutcome(path=path, action=action, reason=reason, recovery_name=name)
+
+
+def _is_entry(place: Place, entry: Entry) -> bool:
+    """Whether the side name shows the very file of an entry, unchanged."""
+    held = place.folder.hold(entry.side)
+    if held is None:
+        return False
+    try:
+        is_same = held.look().identity == entry.identity
+        return is_same and sha256_of(held.read(FILE_BYTES_MAX)) == entry.sha256
+    finally:
+        held.close()
 
 
 def beside(path: str, leaf: str | None) -> str | None:

@@ -69,8 +69,8 @@ def recover(
     lines = [f"{printable(report.path)}: {_WORDS[report.status]}"]
     if report.reason and report.status != report.reason:
         lines[0] += f" ({report.reason})"
-    if report.recovery_name:
-        lines.append(f"kept: {report.recovery_name}")
+    names = ((report.recovery_name,) if report.recovery_name else ()) + report.kept
+    lines += [f"kept: {printable(name)}" for name in names]
     if report.newer:
         lines.append(f"written last: {'the kept file' if report.newer == 'recovery' else path}")
     if report.status == "pending":

@@ -114,7 +114,8 @@ class MigrationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class RecoveryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What `dpone authoring recover` found, and with `--apply` did.
 
-    `status`: none, pending, committed, rolled_back or recovery_required.
+    `status`: none, pending, committed, rolled_back or recovery_required. `kept`: project-relative
+    names of what was kept of the other files of an interrupted publication.
     """
 
     path: str
@@ -122,6 +123,7 @@ class RecoveryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     status: str
     reason: str = ""
     recovery_name: str | None = None
+    kept: tuple[str, ...] = ()
     changed_since: bool = False
     newer: str = ""
     cleanup_required: bool = False

@@ -8,6 +8,7 @@ authoring apply.
 from __future__ import annotations
 
 import json
+from enum import StrEnum
 from typing import Any
 
 import msgspec
@@ -111,6 +112,24 @@ class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
                 raise ValueError("a side name is not the nonce's")
             if not {"", ".", ".."}.isdisjoint(entry.path.split("/")):
                 raise ValueError("a path leaves the project")
+
+
+class Conclusion(StrEnum):
+    """What a dead run's new files come to."""
+
+    IN_FORCE = "in_force"
+    """The root stands on them."""
+    WITHDRAW = "withdraw"
+    """The root is as it was before, and does not name them."""
+    LEAVE = "leave"
+    """Somebody changed the root since: whether it names them is his to say."""
+
+
+def conclude(shown: str | None, before: str, after: str) -> Conclusion:
+    """Decide by the root's digest alone. Empty: absent. None: what it shows cannot be read."""
+    if shown == after:
+        return Conclusion.IN_FORCE
+    return Conclusion.WITHDRAW if shown == before else Conclusion.LEAVE
 
 
 _PHASE = b'{"phase":'

@@ -26,8 +26,14 @@ class Log(Protocol):
     def read(self, bytes_max: int) -> bytes:
         """All its bytes. Raises `FileTooLarge`."""
 
-    def append(self, data: bytes) -> None:
-        """Write at the end and have it durable. Raises `SyncFailed`, `StorageFull`."""
+    def append(self, data: bytes, *, forced: bool = True) -> None:
+        """Write at the end; if `forced`, have it and all before it durable.
+
+        Raises `SyncFailed`, `StorageFull`.
+        """
+
+    def sync(self) -> None:
+        """Have durable what was written, by whomever. Raises `SyncFailed`."""
 
     def cut(self, size: int) -> None:
         """Drop everything behind `size` bytes, durably."""
@@ -88,7 +94,7 @@ class CacheFolder(Folder, Protocol):
         """
 
     def set_mode(self, leaf: str, mode: int) -> None:
-        """Set the permission bits of a file or directory of ours, links not followed."""
+        """Set the permission bits of a file or directory of ours, durably, links not followed."""
 
     def log(self, leaf: str, *, create: bool) -> Log | None:
         """Open a log of ours (mode 0600); None when there is none and none is to be made."""

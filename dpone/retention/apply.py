@@ -77,8 +77,9 @@ class Applier:
         self.store.clear()
         found = self.store.find(self.operation_id) or self.archived(self.operation_id)
         if isinstance(found, Receipt):
-            if found.status == "committed":
+            if found.status != "applying":
                 self._forget_finished(found)
+            if found.status == "committed":
                 return Applied(found, replayed=True)
             if found.status == "aborted":
                 raise _aborted(found)
@@ -93,16 +94,13 @@ class Applier:
         return self._begin(others)
 
     def _forget_finished(self, receipt: Receipt) -> None:
-        """A run that died after its commit may have left its transactions in the log.
+        """A run that died after its end was durable may have left its transactions in the log.
 
-        A log that cannot be read keeps nobody from an outcome that is committed.
+        A log that cannot be read keeps nobody from an outcome that is told.
         """
         with suppress(RecoveryInvalid, RecoveryJournalFailed):
-            done = [
-                it for it in self.wal.load().live(receipt.operation_id) if it.phase == "committed"
-            ]
-            if done:
-                self.wal.forget(done)
+            own = self.wal.load().live(receipt.operation_id)
+            self.wal.forget(it for it in own if self.transactions.is_settled(it))
             if self.wal.is_idle:
                 self.wal.compact()
 
@@ -327,7 +325,8 @@ class Applier:
             with self.locks.promotion():
                 self._same_authority(receipt)
                 self._detach(transaction)
-                transaction = self.wal.move(transaction, "detached")
+                # What is in the trash counts as detached without this record too.
+                transaction = self.wal.move(transaction, "detached", forced=False)
         self.transactions.delete(transaction)
 
     def _detach(self, transaction: Transaction) -> None:

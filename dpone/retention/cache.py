@@ -19,8 +19,8 @@ from dpone.contracts.errors_cache import (
     CacheRootMissing,
     CacheUnreadable,
 )
-from dpone.contracts.errors_retention import ReceiptInvalid, RecoveryInvalid
-from dpone.contracts.retention_log import LOG_BYTES_MAX, Replayed, decode_log, replay
+from dpone.contracts.errors_retention import ReceiptInvalid
+from dpone.contracts.retention_log import Replayed
 from dpone.contracts.retention_plan import Closing
 from dpone.contracts.retention_receipt import (
     RECEIPT_BYTES_MAX,
@@ -29,16 +29,12 @@ from dpone.contracts.retention_receipt import (
     decode_receipt,
     receipt_name,
 )
-from dpone.contracts.retention_wal import (
-    SNAPSHOT_BYTES_MAX,
-    LegacyRecovery,
-    Transaction,
-    decode_snapshot,
-    projected,
-)
 from dpone.ports.cachefiles import CacheFiles, CacheFolder
 from dpone.ports.files import FilesError, NameMissing
+from dpone.ports.probe import quiet
+from dpone.retention.receipts import is_receipt
 from dpone.retention.store import is_temporary, read
+from dpone.retention.wal import Wal
 
 
 class Document(NamedTuple):
@@ -117,32 +113,7 @@ def read_recovery(root: CacheFolder) -> Replayed:
 
     A torn end of the log is passed over and left as it is.
     """
-    snapshot = _snapshot(root)
-    try:
-        log = root.log(layout.LOG, create=False)
-        if log is None:
-            return replay(snapshot, ())
-        try:
-            data = log.read(LOG_BYTES_MAX)
-        finally:
-            log.close()
-    except FilesError as error:
-        raise RecoveryInvalid(file=layout.LOG, reason=error.reason) from error
-    return replay(snapshot, decode_log(data).records)
-
-
-def _snapshot(root: CacheFolder) -> dict[str, Transaction]:
-    try:
-        data = read(root, layout.WAL, SNAPSHOT_BYTES_MAX)
-        if data is None:
-            return {}
-        found = decode_snapshot(data)
-        recovery = projected(found) if isinstance(found, LegacyRecovery) else found
-    except ContractInvalid as error:
-        raise RecoveryInvalid(file=layout.WAL, reason=error.fields["reason"]) from error
-    except FilesError as error:
-        raise RecoveryInvalid(file=layout.WAL, reason=error.reason) from error
-    return dict(recovery.transactions)
+    return Wal(root, quiet, str).load().state
 
 
 class Receipts(NamedTuple):
@@ -168,7 +139,7 @@ def read_receipts(root: CacheFolder) -> Receipts:
     try:
         with root.below(layout.RECEIPTS) as folder:
             for name, _ in folder.entries():
-                if layout.is_tolerated(name) or is_temporary(name, _is_receipt):
+                if layout.is_tolerated(name) or is_temporary(name, is_receipt):
                     continue
                 found = _receipt(folder, name)
                 if found is None:
@@ -185,14 +156,10 @@ def read_receipts(root: CacheFolder) -> Receipts:
     return Receipts(count, size, tuple(applying))
 
 
-def _is_receipt(name: str) -> bool:
-    return name.endswith(".json") and layout.digest_of(name.removesuffix(".json")) is not None
-
-
 def _receipt(folder: CacheFolder, name: str) -> tuple[Receipt | LegacyReceipt, int] | None:
     """A receipt and its length; None when it was archived meanwhile."""
     file = f"{layout.RECEIPTS}/{layout.text_of(name)}"
-    if not _is_receipt(name):
+    if not is_receipt(name):
         raise ReceiptInvalid(file=file, reason="its name is no receipt's")
     try:
         data = read(folder, name, RECEIPT_BYTES_MAX)

@@ -34,7 +34,7 @@ from dpone.contracts.retention_archive import (
 )
 from dpone.contracts.retention_drift import DRIFT
 from dpone.contracts.retention_receipt import LegacyReceipt, Receipt
-from dpone.ports.cachefiles import CacheFiles
+from dpone.ports.cachefiles import CacheFiles, CacheFolder
 from dpone.ports.files import FilesError
 from dpone.ports.probe import Probe, quiet
 from dpone.retention.acknowledge import acknowledge, acknowledged_ids, restored, taken_over
@@ -42,6 +42,7 @@ from dpone.retention.apply import Applier
 from dpone.retention.archive import Archive
 from dpone.retention.cache import Document, marked
 from dpone.retention.drift import note_drift
+from dpone.retention.firm import make_firm
 from dpone.retention.locks import Locks
 from dpone.retention.receipts import Receipts
 from dpone.retention.recover import STARTED
@@ -99,9 +100,7 @@ class RetentionDesk:
             locks = Locks(root, **self.waits)
             held.enter_context(locks.reconcile())
             check_trash(root, self.files.user, create=False)
-            clear_temporaries(
-                root, lambda leaf: leaf in _CONTROL, user=self.files.user, probe=self.probe
-            )
+            self._tidy(root)
             wal = held.enter_context(Wal(root, self.probe, self.nonces))
             reviewer = CacheReviewer(
                 root,
@@ -131,6 +130,13 @@ class RetentionDesk:
                     root, applied.receipt, probe=self.probe, nonces=self.nonces
                 )
             return applied
+
+    def _tidy(self, root: CacheFolder) -> None:
+        """Step 2: what a dead process left is durable, and its temporaries are gone."""
+        make_firm(root, self.environment)
+        clear_temporaries(
+            root, lambda leaf: leaf in _CONTROL, user=self.files.user, probe=self.probe
+        )
 
     # -- receipts
 
@@ -196,6 +202,7 @@ class RetentionDesk:
             root = held.enter_context(marked(self.files))
             if apply:
                 held.enter_context(Locks(root, **self.waits).reconcile())
+                self._tidy(root)
             wal = held.enter_context(Wal(root, self.probe, self.nonces)).load()
             known = acknowledged_ids(root, wal)
             waiting = restored(wal, known)
@@ -221,6 +228,7 @@ class RetentionDesk:
             root = held.enter_context(marked(self.files))
             if apply:
                 held.enter_context(Locks(root, **self.waits).reconcile())
+                self._tidy(root)
             wal = held.enter_context(Wal(root, self.probe, self.nonces)).load()
             known = acknowledged_ids(root, wal)
             if apply:

@@ -78,6 +78,5 @@ def mend(files: CacheFiles, listed: list[Fault], probe: Probe) -> int:
         parent, _, leaf = fault.path.rpartition("/")
         with files.folder(parent) as folder, probe(Effect.RETENTION_REPAIR):
             folder.set_mode(leaf, _FILE if parent else _FOLDER)
-            folder.sync()
         count += 1
     return count

@@ -129,6 +129,8 @@ class Transactions:
             if not self.in_trash(transaction):
                 self._put_back(transaction, trash, leaf)
             if occurrence.activation is not None:
+                # Never the activation alone: recovery looks for the deployment.
+                trash.sync()
                 with self.probe(Effect.RETENTION_DETACH_ACTIVATION):
                     self._carry(transaction.activation_path, trash, leaf + _ACTIVATION)
             trash.sync()
@@ -139,6 +141,7 @@ class Transactions:
         with self.files.folder(parent) as folder, self.probe(Effect.RETENTION_RESTORE):
             trash.carry(leaf, folder, canonical)
             folder.sync()
+        trash.sync()
         raise Drift(transaction.original_path)
 
     def finish_detach(self, transaction: Transaction) -> None:
@@ -204,8 +207,12 @@ class Transactions:
             )
             for name, path in pairs:
                 parent, _, canonical = path.rpartition("/")
-                if trash.look(name) is None:
+                look = trash.look(name)
+                if look is None:
                     continue
+                if look.kind is Kind.FOLDER:
+                    # A loss of power may have sealed it again.
+                    trash.unseal(name)
                 try:
                     with self.files.folder(parent) as folder, self.probe(Effect.RETENTION_RESTORE):
                         trash.carry(name, folder, canonical)

@@ -1,8 +1,8 @@
 """The write-ahead log of retention: a snapshot that is public, and an append-only log over it.
 
-Promise: what `append` returned from is durable; an older log over a newer snapshot changes nothing;
-a torn end is cut before the first append and never by a reader; after a failed write the log is not
-used again by this process. Source: ADR 0043, WAL, receipt, cost.
+Promise: a record is durable when its append returned, or with the next one; an older log over a
+newer snapshot changes nothing; a torn end is cut before the first append and never by a reader;
+after a failed write this process does not use the log again. Source: ADR 0043, WAL, receipt, cost.
 """
 
 from __future__ import annotations
@@ -145,14 +145,20 @@ class Wal:
         old = tuple(it.transaction_id for it in self.live(operation_id) if it.phase == "prepared")
         return (Tombstone(transaction_ids=old),) if old else ()
 
-    def move(self, transaction: Transaction, *phases: str, reason: str = "") -> Transaction:
-        """Record that a transaction came to a phase, or through several; return it."""
+    def move(
+        self, transaction: Transaction, *phases: str, reason: str = "", forced: bool = True
+    ) -> Transaction:
+        """Record that a transaction came to a phase, or through several; return it.
+
+        What is not `forced` is durable with the next record; until then a loss of power may take it
+        back.
+        """
         records: list[Record] = []
         for phase in phases:
             fields = {"transaction_id": transaction.transaction_id, "phase": phase}
             records.append(Moved(**fields, reason=reason) if reason else Moved(**fields))  # type: ignore[arg-type]
         data = encode_record(records[0]) if len(records) == 1 else encode_batch(records)
-        self._append(data, records, Effect.RETENTION_PHASE)
+        self._append(data, records, Effect.RETENTION_PHASE, forced=forced)
         return self.state.transactions[transaction.transaction_id]
 
     def forget(self, transactions: Iterable[Transaction]) -> None:
@@ -199,7 +205,9 @@ class Wal:
         """Whether the log holds records of which none is needed any more."""
         return self._size > 0 and not self.state.transactions
 
-    def _append(self, data: bytes, records: Iterable[Record], effect: Effect) -> None:
+    def _append(
+        self, data: bytes, records: Iterable[Record], effect: Effect, *, forced: bool = True
+    ) -> None:
         try:
             if self._log is None:
                 self._log = self.root.log(LOG, create=True)
@@ -207,7 +215,7 @@ class Wal:
                 self._cut(self._log)
                 self.root.sync()
             with self.probe(effect):
-                self._log.append(data)
+                self._log.append(data, forced=forced)
         except FilesError as error:
             raise RecoveryJournalFailed(file=LOG, reason=_why(error)) from error
         self._size += len(data)

@@ -91,16 +91,15 @@ def raw() -> dict[str, Any]:
         TEST.format(name.removesuffix("::") if name.endswith("::") else f"{name}test_x")
         for name in tests
     )
+    models = {model for needed in MODELS.values() for model in needed}
+    models |= {flow.removeprefix("model/") for flow in flows if flow.startswith("model/")}
     return {
         "checks": [_check(port, package) for port, package in ports],
         "rounds": [_round(name) for name in names],
         "plans": [
             {"world": name, "strategy": "append", "planned": 1, "cut": False} for name in names
         ],
-        "models": [
-            _model(name)
-            for name in sorted({*(m for ms in MODELS.values() for m in ms), "files", "retention"})
-        ],
+        "models": [_model(name) for name in sorted(models)],
         "flows": [_flow(prefix) for prefix in flows if prefix.startswith("flow/")],
         "gaps": [],
         "junit": REPORT.format(cases),

@@ -12,6 +12,7 @@ from faultinject.zygote import Zygote
 FIXTURES = "tests.faultinject.fixtures"
 PRELOADED = (
     "tests.stateful.crash",
+    "tests.stateful.deletion_child",
     "dpone.adapters.duckdb.target",
     "dpone.adapters.postgres.target",
     "dpone.adapters.postgres.journal",

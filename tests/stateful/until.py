@@ -21,13 +21,14 @@ def run_until(
     seen: Counter[str],
     wanted: AbstractSet[str],
     examples: int,
+    steps: int = STEPS,
 ) -> list[str]:
-    """Run rounds of `examples`; return what of `wanted` was never seen."""
+    """Run rounds of `examples`, each of `steps`; return what of `wanted` was never seen."""
     for number in range(ROUNDS_MAX):
         run_state_machine_as_test(
             machine,
             settings=settings(
-                max_examples=examples, stateful_step_count=STEPS, derandomize=number == 0
+                max_examples=examples, stateful_step_count=steps, derandomize=number == 0
             ),
         )
         if wanted <= set(seen):

@@ -164,12 +164,13 @@ class PosixCacheFolder(PosixFolder):
                 os.close(descriptor)
 
     def set_mode(self, leaf: str, mode: int) -> None:
-        """Set permission bits through a descriptor that followed no link."""
+        """Set permission bits through a descriptor that followed no link, and sync it."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
         with translated(leaf):
             descriptor = os.open(leaf, flags, dir_fd=self.descriptor)
             try:
                 os.fchmod(descriptor, mode)
+                sync(descriptor, leaf)
             finally:
                 os.close(descriptor)
 
@@ -227,17 +228,22 @@ class PosixLog(PosixHeld):
         with translated(self.leaf):
             return self._read(bytes_max)
 
-    def append(self, data: bytes) -> None:
-        """Write at the end and sync."""
+    def append(self, data: bytes, *, forced: bool = True) -> None:
+        """Write at the end, and sync."""
         with translated(self.leaf):
             write_all(self.descriptor, data)
+        if forced:
+            self.sync()
+
+    def sync(self) -> None:
+        """Have the bytes durable."""
         sync(self.descriptor, self.leaf)
 
     def cut(self, size: int) -> None:
         """Truncate and sync."""
         with translated(self.leaf):
             os.ftruncate(self.descriptor, size)
-        sync(self.descriptor, self.leaf)
+        self.sync()
 
 
 def _acquire(descriptor: int, leaf: str, wait_s: float, how: int) -> None:

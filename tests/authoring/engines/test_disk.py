@@ -7,7 +7,8 @@ import pytest
 from dpone.contracts.authoring import Kind, Proof
 from dpone.ports import files
 from faultinject import authoring_editors as editors
-from faultinject.authoring_inodes import ROOT, Disk, PowerModelExceeded
+from faultinject.authoring_entries import PowerModelExceeded
+from faultinject.authoring_inodes import ROOT, Disk
 from faultinject.disk import Crash, MemoryFiles, MemoryFolder
 
 

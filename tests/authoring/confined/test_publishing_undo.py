@@ -1,0 +1,231 @@
+"""What a publication leaves and says when its receipts, names or syncs fail half-way."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from dpone.adapters.posix.files import PosixFiles, PosixFolder
+from dpone.authoring.publish import Publisher, Unpublished
+from dpone.contracts.authoring import Proof, Status
+from dpone.contracts.errors_authoring import TransactionInProgress
+from dpone.contracts.publication import Change, Publication
+from dpone.ports.files import SyncFailed
+from dpone.ports.probe import Probe, quiet
+from dpone.wiring import authoring_desk
+from faultinject.writing import NEW, OLD, _refused, tree_of
+from tests.authoring.confined.studio import At
+from tests.loading.project import Project
+
+A = Change(path="new/a.yaml", after=b"a\n")
+B = Change(path="new/deep/b.yaml", after=b"b\n")
+PLAN = Publication(root=Change(path="root.yaml", before=OLD, after=NEW), fragments=(A, B))
+NEW_ROOT = Publication(root=Change(path="root.yaml", after=NEW), fragments=(A, B))
+RECEIPT = ".root.yaml.dpone-publish.json"
+WANTED = {change.path: change.after for change in PLAN.changes}
+
+
+@pytest.fixture
+def tree(place: Path) -> Path:
+    (place / "root.yaml").write_bytes(OLD)
+    return place
+
+
+@pytest.fixture
+def named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system on which no file can lack a name."""
+    monkeypatch.setattr(PosixFolder, "_nameless", _refused)
+
+
+def publisher(tree: Path, probe: Probe = quiet) -> Publisher:
+    return Publisher(authoring_desk(tree, probe=probe).confined)
+
+
+class Died(BaseException):
+    """As a kill, within this process."""
+
+
+def die() -> None:
+    raise Died
+
+
+def dead(tree: Path, point: str, number: int = 1) -> None:
+    with pytest.raises(Died):
+        publisher(tree, At(point, die, number)).publish(PLAN)
+
+
+def saved(path: Path, data: bytes) -> None:
+    """Somebody else's save by rename."""
+    beside = path.with_name("swp")
+    beside.write_bytes(data)
+    beside.rename(path)
+
+
+@contextmanager
+def syncs_fail(monkeypatch: pytest.MonkeyPatch, tree: Path, when: str) -> Iterator[None]:
+    """Every sync of the root's folder fails once this effect has happened."""
+    real = PosixFolder.sync
+    is_over: list[bool] = []
+
+    def failing(self: PosixFolder) -> None:
+        if is_over and not self.path:
+            raise SyncFailed("root.yaml")
+        real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PosixFolder, "sync", failing)
+        probe = At(when, lambda: is_over.append(True))
+        yield publisher(tree, probe).publish(PLAN)  # type: ignore[misc]
+
+
+@pytest.mark.usefixtures("named")
+def test_a_side_file_that_somebody_wrote_to_is_kept_and_told(tree: Path) -> None:
+    """A power cut took the rename back, and what was written under the proper name since."""
+    dead(tree, "authoring.publish:after")
+    side = json.loads((tree / RECEIPT).read_bytes())["entries"][0]["side"]
+    (tree / "new/a.yaml").rename(tree / "new" / side)
+    with (tree / "new" / side).open("ab") as file:
+        file.write(b"theirs\n")
+    outcome = publisher(tree).publish(PLAN)
+    assert outcome.status is Status.COMMITTED
+    [kept] = outcome.recovery_names
+    assert (tree / kept).read_bytes() == b"a\ntheirs\n"
+    assert tree_of(tree) == {**WANTED, kept: b"a\ntheirs\n"}
+
+
+@pytest.mark.usefixtures("named")
+@pytest.mark.parametrize("root", [b"theirs\n", NEW], ids=["changed", "in force"])
+def test_side_files_go_whatever_the_root_shows(tree: Path, root: bytes) -> None:
+    dead(tree, "authoring.publish:before")
+    assert any("side" in path for path in tree_of(tree))
+    saved(tree / "root.yaml", root)
+    publisher(tree).conclude("root.yaml")
+    assert tree_of(tree) == {"root.yaml": root}
+
+
+def test_a_receipt_whose_folder_cannot_be_synced_is_withdrawn(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = PosixFolder.sync
+    due = [SyncFailed("root.yaml")]
+
+    def failing(self: PosixFolder) -> None:
+        if (tree / RECEIPT).exists() and due:
+            raise due.pop()
+        real(self)
+
+    monkeypatch.setattr(PosixFolder, "sync", failing)
+    with pytest.raises(Unpublished) as caught:
+        publisher(tree).publish(PLAN)
+    assert (caught.value.outcome.status, caught.value.outcome.cleanup_required) == (
+        Status.ROLLED_BACK,
+        False,
+    )
+    assert tree_of(tree) == {"root.yaml": OLD}
+    assert not (tree / "new").exists()
+
+
+def test_the_receipt_stays_until_the_root_is_durable(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with syncs_fail(monkeypatch, tree, "authoring.exchange:after") as outcome:
+        assert outcome.status is Status.COMMITTED  # type: ignore[attr-defined]
+        assert outcome.cleanup_required  # type: ignore[attr-defined]
+    assert (tree / RECEIPT).exists()
+    assert not publisher(tree).publish(PLAN).cleanup_required
+    assert tree_of(tree) == WANTED
+
+
+def test_a_new_root_that_could_not_be_synced_is_told_as_created(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = PosixFolder.sync
+
+    def failing(self: PosixFolder) -> None:
+        if (place / "root.yaml").exists():
+            raise SyncFailed("root.yaml")
+        real(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PosixFolder, "sync", failing)
+        with pytest.raises(Unpublished) as caught:
+            publisher(place).publish(NEW_ROOT)
+    outcome = caught.value.outcome
+    assert outcome.status is Status.RECOVERY_REQUIRED
+    assert [file.action for file in outcome.files] == ["create", "create", "create"]
+    assert {path: data for path, data in tree_of(place).items() if path != RECEIPT} == WANTED
+    assert publisher(place).publish(NEW_ROOT).status is Status.NONE
+    assert tree_of(place) == WANTED
+
+
+def test_a_lost_answer_to_naming_the_receipt_is_noticed(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = PosixFolder.link
+
+    def link(self: PosixFolder, staged: object, leaf: str) -> None:
+        real(self, staged, leaf)  # type: ignore[arg-type]
+        if leaf == RECEIPT:
+            raise SyncFailed(leaf)
+
+    monkeypatch.setattr(PosixFolder, "link", link)
+    assert publisher(tree).publish(PLAN).status is Status.COMMITTED
+    assert tree_of(tree) == WANTED
+
+
+@pytest.mark.usefixtures("named")
+def test_the_second_of_two_leaves_no_draft_of_a_receipt(tree: Path) -> None:
+    with PosixFiles(tree).folder("") as folder:
+        # Another process has named its receipt between our look and our draft.
+        probe = At("authoring.stage:before", lambda: folder.create_record(RECEIPT, b"alive\n"))
+        with pytest.raises(Unpublished) as caught:
+            publisher(tree, probe).publish(PLAN)
+    assert isinstance(caught.value.error, TransactionInProgress)
+    assert tree_of(tree) == {"root.yaml": OLD, RECEIPT: b"alive\n"}
+
+
+def test_the_first_of_two_keeps_a_folder_that_the_second_had_made(tree: Path) -> None:
+    """The second made the folder, met the first one's receipt, and must not take it away again."""
+    refused: list[str] = []
+
+    def second() -> None:
+        with pytest.raises((Unpublished, TransactionInProgress)) as caught:
+            publisher(tree).publish(PLAN)
+        refused.append(type(caught.value).__name__)
+
+    first = publisher(tree, At("authoring.receipt:after", second))
+    assert first.publish(PLAN).status is Status.COMMITTED
+    assert refused
+    assert tree_of(tree) == WANTED
+
+
+def test_recovery_tells_what_it_kept_of_the_other_files(
+    authored: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where nobody can prove that no editor has the file open, new files are kept, not removed."""
+    monkeypatch.setattr("dpone.adapters.posix.held.PosixHeld.prove", lambda self: Proof.UNKNOWN)
+    (authored.root / "root.yaml").write_bytes(OLD)
+    dead(authored.root, "authoring.publish:after", 2)
+    said = authored.call("authoring", "recover", "root.yaml", "--apply", "--format", "json")
+    assert said.code == 0
+    kept = said.report["kept"]
+    assert {(authored.root / name).read_bytes() for name in kept} == {A.after, B.after}
+    assert not (authored.root / "new/a.yaml").exists()
+    text = authored.call("authoring", "recover", "root.yaml", "--apply")
+    assert (text.code, "kept" in text.out) == (0, False)
+
+
+def test_a_root_whose_own_change_is_stuck_concludes_nothing(authored: Project) -> None:
+    """A link stands for the root; what its new files come to is decided when it is readable."""
+    (authored.root / "root.yaml").write_bytes(OLD)
+    dead(authored.root, "authoring.exchange:before")
+    (authored.root / "root.yaml").unlink()
+    (authored.root / "root.yaml").symlink_to("elsewhere")
+    said = authored.call("authoring", "recover", "root.yaml", "--apply", "--format", "json")
+    assert said.report["status"] == "recovery_required"
+    assert (authored.root / RECEIPT).exists()
+    assert (authored.root / "new/a.yaml").read_bytes() == A.after

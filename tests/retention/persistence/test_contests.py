@@ -1,0 +1,49 @@
+"""Whoever builds, builds over or promotes while a deletion runs loses nothing, crash or not."""
+
+from __future__ import annotations
+
+import pytest
+
+from faultinject.authoring_truth import Violated
+from faultinject.deletion_contests import Act, Contest, Seen, acts_of
+from faultinject.deletion_matrix import every_scene
+from tests.depth import FULL
+
+SCENE = next(scene for scene in every_scene() if scene.name == "apply")
+_BEGUN = SCENE.begin()
+ACTS = {act.name: act for act in acts_of(_BEGUN.disk, _BEGUN)}
+ABORTED = "DPONE_DEPLOYMENT_CACHE_GC_OPERATION_ABORTED"
+CHANGED = "DPONE_DEPLOYMENT_CACHE_GC_PLAN_CHANGED"
+CURRENT = "DPONE_DEPLOYMENT_CACHE_GC_CURRENT_CHANGED"
+# Points behind the last detach, and before the second one.
+LATE, EARLY = 100, 39
+
+
+def held(act: Act, *, stride: int, crashes: bool, first: int = 1) -> Seen:
+    """What a contest saw that found nothing."""
+    try:
+        return Contest(SCENE, act, crashes=crashes).explore(stride, first)
+    except Violated as found:
+        pytest.fail(f"{act.name}: {found.explain()}")
+
+
+@pytest.mark.parametrize("name", ACTS)
+def test_an_act_at_any_point_costs_nobody_anything(name: str) -> None:
+    seen = held(ACTS[name], stride=1 if FULL else 3, crashes=False)
+    assert seen.points > 30
+    assert seen.raced >= 7
+    assert set(seen.answers) <= {"committed", ABORTED, CHANGED, CURRENT}
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", ACTS)
+def test_a_crash_behind_the_act_neither(name: str) -> None:
+    first = 1 if FULL else LATE if "again" in name else EARLY
+    seen = held(ACTS[name], stride=3 if FULL else 61, crashes=True, first=first)
+    assert seen.raced > 0
+    assert seen.states > 5
+
+
+def test_every_answer_occurs() -> None:
+    seen = held(ACTS["promote another"], stride=1, crashes=False)
+    assert set(seen.answers) == {"committed", ABORTED, CHANGED, CURRENT}
