@@ -6,6 +6,7 @@ SHELL := /bin/sh
 
 VENV := $(or $(DPONE_VENV),.venv)
 BENCH_VENV := .venv-bench
+AIRFLOW_LOCKS := faultinject/airflow/locks
 # Set-up itself looks for Python 3.11; to be read at all it needs 3.7.
 PYTHON ?= $(firstword $(shell for name in python3 python3.13 python3.12 python3.11 python; do \
   $$name -c 'import sys; sys.exit(sys.version_info < (3, 7))' 2>/dev/null && echo $$name && break; \
@@ -20,11 +21,11 @@ WORKERS ?= -n 2 --dist loadfile
 # More arguments for pytest, as in `make test ARGS="-k journal -x"`.
 ARGS ?=
 
-.PHONY: help env demo test lint format kill bench certify lock clean
+.PHONY: help env demo test lint format kill bench certify airflow airflow-one lock clean
 
 help: ## explain the targets
 	@echo "make TARGET, where TARGET is one of:"
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-9s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-11s %s\n", $$1, $$2}' Makefile
 	@echo "Each target first sets up what it needs. Settings: DPONE_VENV (the environment's"
 	@echo "folder), DPONE_CACHE (downloads), DPONE_PYTHON (the interpreter), ARGS (for pytest)."
 
@@ -59,12 +60,23 @@ bench: ## measure, in an environment of its own
 certify: env ## run the whole verification programme and write the evidence bundle
 	$(BIN)/python -m certification
 
+airflow: env ## certify every Airflow version on every Python that is here
+	$(BIN)/python -m certification.airflow_matrix $(ARGS)
+
+airflow-one: env ## one Airflow version, really started: DPONE_AIRFLOW, DPONE_AIRFLOW_PYTHON
+	$(BIN)/python -m pytest -c pyproject.toml --rootdir . airflow_tests/live.py $(ARGS)
+
 lock: ## pin the newest allowed packages again (needs uv on the path)
 	@command -v uv >/dev/null || { echo "make lock needs the program uv on the path."; exit 1; }
 	@for folder in . bench; do \
 	  uv pip compile --quiet --upgrade --universal --python-version 3.11 --generate-hashes \
 	    --no-emit-index-url --no-emit-find-links --no-header \
 	    $$folder/requirements.in --output-file $$folder/requirements.lock || exit 1; \
+	done
+	@for listed in $(AIRFLOW_LOCKS)/airflow-*.in; do \
+	  uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	    --no-emit-index-url --no-emit-find-links --no-header \
+	    $$listed --output-file $${listed%.in}.lock || exit 1; \
 	done
 
 clean: ## remove environments, caches and built files; downloads in .cache stay

@@ -69,7 +69,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         claim["platform"] = platform_name()
     failed = [verdict for verdict in verdicts if verdict.outcome in (FAILED, ERROR)]
     exit_code = int(bool(failed) or (not given.quick and bool(unborne(made))))
-    _write(bundle, raw, verdicts, made, junit)
+    write(bundle, raw, verdicts, made, junit)
     digest = bundle.seal(
         {
             **about,
@@ -145,9 +145,10 @@ def _unreached(raw: Raw) -> list[str]:
     return [effect.value for effect in Effect if effect.value not in reached and ABOUT[effect].flow]
 
 
-def _write(
+def write(
     bundle: Bundle, raw: Raw, verdicts: list[Verdict], made: dict[str, Any], junit: str
 ) -> None:
+    """Everything that a run leaves but its manifest."""
     bundle.lines("traces/checks.jsonl", raw.checks)
     bundle.lines("traces/rounds.jsonl", raw.rounds)
     bundle.lines("traces/plans.jsonl", raw.plans)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from certification import airflow_claims
 from certification.evidence import PASSED, Verdict
 
 CERTIFIED = "CERTIFIED"
@@ -74,6 +75,8 @@ def needs(name: str) -> dict[str, str]:
     """The prefixes of the verdicts that a claim needs, by the words for each."""
     if name in FLOWS:
         return dict(FLOWS[name])
+    if name in airflow_claims.AIRFLOW:
+        return dict(airflow_claims.needs(name))
     port, _, package = name.partition("/")
     needed = {f"suite of the {port}": f"suite/{port}/{package}/"}
     needed |= {f"kills in {world}": f"kill/{world}/" for world in WORLDS.get(name, ())}

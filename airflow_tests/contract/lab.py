@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 import airflow
 
 try:
-    from airflow.sdk import DAG, Asset, task
+    from airflow.sdk import DAG, Asset, TaskGroup, task
 except ImportError:
     from airflow import DAG
     from airflow.datasets import Dataset as Asset
     from airflow.decorators import task
+    from airflow.utils.task_group import TaskGroup
 
-__all__ = ["DAG", "SDK", "Asset", "Ran", "fence", "run", "sql", "task"]
+__all__ = ["DAG", "SDK", "Asset", "Ran", "TaskGroup", "fence", "run", "sql", "task"]
 
 VERSION = tuple(int(part) for part in airflow.__version__.split(".")[:2])
 SDK = VERSION >= (3, 0)

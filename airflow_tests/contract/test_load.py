@@ -194,3 +194,15 @@ def test_the_receipt_is_in_the_extra_of_the_asset(manifest: Path) -> None:
     ids = [item["receipt"]["operation_id"] for item in done.receipt("load")["operations"]]
     assert extra["dpone_operations"] == ids
     assert extra["dpone_receipt"].startswith("sha256:")
+
+
+@pytest.mark.parametrize("partition", ["", [], "{{ none }}", "{{ params.get('day', '') }}"])
+def test_a_partition_that_names_nothing_is_not_the_whole_source(
+    manifest: Path, partition: str | list[str]
+) -> None:
+    def define() -> None:
+        DponeRunOperator(task_id="load", manifest=manifest, partition=partition)
+
+    done = run(define, retries=2)
+    assert (done.states["load", -1], done.tries["load", -1]) == ("failed", 1)
+    assert not (manifest.parent / "w.db").exists()

@@ -48,10 +48,15 @@ class Attempt(NamedTuple):
 
     @property
     def period(self) -> dict[str, str]:
-        """What the run stands for: its data interval; its run id when it has none."""
+        """What the run stands for: its data interval; DAG and run id when it has none."""
         if self.start and self.end:
             return {"from": self.start, "to": self.end}
-        return {"run": self.run_id}
+        return {"dag": self.dag_id, "run": self.run_id}
+
+    @property
+    def name(self) -> str:
+        """DAG and task. Ids have dots, but no slash: those of two tasks never make one name."""
+        return f"{self.dag_id}/{self.task_id}"
 
 
 def attempt_of(context: Mapping[str, Any]) -> Attempt:
@@ -81,7 +86,10 @@ def run(context: Mapping[str, Any], log: logging.Logger, work: Callable[[], Foun
     except CommitRejected as error:
         compat.leave_if_superseded(context, log)
         cause = error.__cause__
-        if cause is None or isinstance(cause, DponeError):
+        if isinstance(cause, DponeError):
+            # Of the function: it asked dpone for something else, or the transaction for too much.
+            raise raised(sentence_of(error), retried=retried(cause)) from error
+        if cause is None:
             raise failure(error) from error
         log.error("dpone: the target holds nothing of operation %s", error.fields["operation_id"])
         raise cause from None
@@ -101,6 +109,19 @@ def number_of(revision: int | str | None, task: str) -> int | None:
         return int(text)
     reason = f"{text} is no whole number above 0"
     raise AirflowArgumentInvalid(argument="revision", task=task, reason=reason)
+
+
+def part_of(given: Any, task: str) -> Any:
+    """A partition, or None when none is given. Raises `AirflowArgumentInvalid` for an empty one.
+
+    A template that finds nothing gives no text, or `None`; that must not mean the whole source.
+    """
+    if given is None:
+        return None
+    if not given or (isinstance(given, str) and given.strip() in {"", "None"}):
+        reason = f"{given!r} names nothing; without the argument, dpone chooses by the run"
+        raise AirflowArgumentInvalid(argument="partition", task=task, reason=reason)
+    return given
 
 
 def sentence_of(error: DponeError) -> str:
@@ -138,15 +159,29 @@ def told(log: logging.Logger, operation_id: str, how: str, what: str, attempt: A
         )
 
 
-def marked(context: Mapping[str, Any], outlets: Any, receipt: Any, ids: list[str]) -> None:
-    """Put the receipt's id into the extra of every asset that the task produces."""
+def marked(
+    context: Mapping[str, Any],
+    log: logging.Logger,
+    outlets: Any,
+    receipt: Any,
+    ids: list[str],
+) -> None:
+    """Put the receipt's id into the extra of every asset that the task produces.
+
+    The rows are committed: an outlet that can have no extra (a reference to an asset that nobody
+    knows) is named in the log, and fails nothing.
+    """
     events = context.get("outlet_events")
     if events is None:
         return
     for outlet in outlets or ():
-        extra = events[outlet].extra
-        extra["dpone_receipt"] = digest(receipt)
-        extra["dpone_operations"] = ids
+        try:
+            extra = events[outlet].extra
+            extra["dpone_receipt"] = digest(receipt)
+            extra["dpone_operations"] = ids
+        except Exception as error:  # noqa: BLE001 - Airflow's own, of many kinds
+            kind = type(error).__name__
+            log.warning("dpone: the outlet %r takes no receipt: %s", outlet, kind)
 
 
 def _instant(moment: Any) -> str:

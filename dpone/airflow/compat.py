@@ -2,8 +2,8 @@
 
 On 2.x a task writes its own state into Airflow's database. So an attempt that was given up, was
 paused, and wakes when its replacement is done would overwrite what the replacement reported;
-`leave_if_superseded` ends such a process before it says anything. On 3.x the server refuses what
-an attempt reports that it has replaced.
+`leave_if_superseded` ends such a process before it says anything. On 3.x the server refuses the
+state that such an attempt reports, but would take its XCom.
 """
 
 from __future__ import annotations
@@ -53,10 +53,19 @@ _RUNNING = "running"
 def leave_if_superseded(context: Mapping[str, Any], log: logging.Logger) -> None:
     """End this process when Airflow has given this attempt up; it then reports nothing.
 
-    Only for 2.x, and only for a task that a worker runs: elsewhere nothing is done.
+    Only for a task that a worker runs: elsewhere Airflow says that it runs.
     """
     instance = context["ti"]
-    if SDK or getattr(instance, "job_id", None) is None or not _superseded(instance):
+    try:
+        superseded = _replaced(instance) if SDK else _superseded(instance)
+    except Exception as error:  # noqa: BLE001 - of a server, a database, a client
+        log.warning(
+            "dpone: Airflow does not say whether attempt %s still speaks for the task: %s",
+            instance.try_number,
+            type(error).__name__,
+        )
+        return
+    if not superseded:
         return
     log.warning(
         "dpone: Airflow has given up attempt %s; it ends here without reporting a state, because "
@@ -70,8 +79,25 @@ def leave_if_superseded(context: Mapping[str, Any], log: logging.Logger) -> None
     os._exit(SUPERSEDED_EXIT)
 
 
+def _replaced(instance: Any) -> bool:
+    """Whether the server says that no attempt of the task runs any more.
+
+    It refuses the state that such an attempt reports, but takes its XCom.
+    """
+    found = instance.get_task_states(
+        dag_id=instance.dag_id,
+        map_index=instance.map_index,
+        task_ids=[instance.task_id],
+        run_ids=[instance.run_id],
+    )
+    states = [getattr(s, "value", s) for tasks in found.values() for s in tasks.values()]
+    return bool(states) and _RUNNING not in states
+
+
 def _superseded(instance: Any) -> bool:
     """Whether Airflow's database names another attempt, or none, as the running one."""
+    if getattr(instance, "job_id", None) is None:
+        return False
     from airflow.models.taskinstance import TaskInstance
     from airflow.utils.session import create_session
 

@@ -39,7 +39,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         target: str,
         journal: str = JOURNAL_DEFAULT,
         route: str = "",
-        partition: str = "",
+        partition: str | None = None,
         map_key: str = "",
         revision: int | str = 1,
         take_over: bool | None = None,
@@ -83,7 +83,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         what = operation.partition_text()
         trying.told(log, outcome.operation_id, outcome.how.value, what, attempt)
         receipt = dict(parse(encode(receipt_of_outcome(outcome))))
-        trying.marked(context, self.outlets, receipt, [outcome.operation_id])
+        trying.marked(context, log, self.outlets, receipt, [outcome.operation_id])
         return receipt
 
     def _arguments(self) -> dict[str, Any]:
@@ -108,7 +108,8 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
                 raise AirflowArgumentInvalid(
                     argument=name, task=attempt.task_id, reason=reason
                 ) from None
-        partition: dict[str, Any] = {"part": self.partition} if self.partition else attempt.period
+        part = trying.part_of(self.partition, attempt.task_id)
+        partition: dict[str, Any] = attempt.period if part is None else {"part": part}
         if self.map_key:
             if self.map_key not in arguments:
                 raise AirflowArgumentInvalid(
@@ -118,7 +119,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         elif attempt.map_index >= 0:
             raise AirflowMapKeyMissing(task=attempt.task_id)
         return Operation(
-            route=self.route or f"{attempt.dag_id}.{attempt.task_id}",
+            route=self.route or attempt.name,
             target=target_name,
             partition=partition,
             environment=os.environ.get("DPONE_ENVIRONMENT") or "default",
@@ -142,7 +143,14 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         whole = inspect.signature(function)
         ordered = OrderedDict((name, found[name]) for name in whole.parameters if name in found)
         bound = inspect.BoundArguments(whole, ordered)
-        result: Mapping[str, Any] | None = function(*bound.args, **bound.kwargs)
+        try:
+            result: Mapping[str, Any] | None = function(*bound.args, **bound.kwargs)
+        except SystemExit as error:
+            if error.code:
+                raise
+            # Airflow 2 would call it a success, and the target drops what was written.
+            text = f"{function.__name__} ended the process within its write, which is not committed"
+            raise compat.AirflowException(text) from None
         return result
 
 
@@ -162,6 +170,9 @@ def dpone_task(
     """
     if python_callable is None:
         return functools.partial(dpone_task, **kwargs)
+    if kwargs.pop("multiple_outputs", None):
+        name = python_callable.__name__
+        raise TypeError(f"{name} of @task.dpone has one output, the receipt: no multiple_outputs")
     task: Callable[..., Any] = compat.task_decorator_factory(
         python_callable=_without_transaction(python_callable),
         multiple_outputs=False,

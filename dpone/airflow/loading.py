@@ -85,10 +85,10 @@ def _complain(log: logging.Logger, report: OperationReport) -> None:
 def _failure(failed: list[OperationReport], done: int) -> Exception:
     """The exception for a run of which something is not loaded."""
     errors = [report.error for report in failed if report.error is not None]
-    again = any(error.exit_code == EXIT_LATER or error.code in _AGAIN for error in errors)
+    passing = [error for error in errors if error.exit_code == EXIT_LATER or error.code in _AGAIN]
     total = done + len(failed)
-    text = f"{len(failed)} of {total} not loaded: {_sentence(errors[0])}"
-    return trying.raised(text, retried=again)
+    text = f"{len(failed)} of {total} not loaded: {_sentence((passing or errors)[0])}"
+    return trying.raised(text, retried=bool(passing))
 
 
 def _sentence(error: ErrorReport) -> str:

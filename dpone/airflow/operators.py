@@ -18,11 +18,11 @@ class DponeRunOperator(compat.BaseOperator):
 
     `manifest`: the route's manifest; a relative path is taken from the folder of the DAG file.
     `partition`: a label or a list of labels; without it every part of the source is loaded, and
-    of a route that is cut by an interval only those within the run's data interval
-    (`data_interval=False`: all of them). `revision` loads again on purpose; `again` as in
-    `dpone run --again`. `process`: the route of a pipeline with several. `connections` maps names
-    of the route's connections to connections of Airflow. `take_over`: do not wait for the lease
-    of another attempt; by default so from the second try on.
+    of a route that is cut by an interval only those that end in the run's data interval
+    (`data_interval=False`: all of them). One that is given and empty is refused. `revision` loads
+    again on purpose; `again` as in `dpone run --again`. `process`: the route of a pipeline with
+    several. `connections` maps names of the route's connections to connections of Airflow.
+    `take_over`: do not wait for the lease of another attempt; by default so from the second try on.
 
     The XCom is the contract `dpone.airflow-run.v1`: the receipts that the target's fence holds.
     """
@@ -66,7 +66,7 @@ class DponeRunOperator(compat.BaseOperator):
         attempt = trying.attempt_of(context)
         given = loading.Given(
             manifest=self._place(context),
-            labels=_labels(self.partition),
+            labels=_labels(trying.part_of(self.partition, attempt.task_id)),
             revision=trying.number_of(self.revision, attempt.task_id),
             again=self.again,
             process=self.process,
@@ -76,7 +76,7 @@ class DponeRunOperator(compat.BaseOperator):
         )
         done = loading.load(given, attempt, log)
         ids = [item["receipt"]["operation_id"] for item in done["operations"]]
-        trying.marked(context, self.outlets, done, ids)
+        trying.marked(context, log, self.outlets, done, ids)
         return done
 
     def _place(self, context: Any) -> Path:
@@ -84,6 +84,6 @@ class DponeRunOperator(compat.BaseOperator):
 
 
 def _labels(partition: str | Sequence[str] | None) -> tuple[str, ...]:
-    if not partition:
+    if partition is None:
         return ()
     return (partition,) if isinstance(partition, str) else tuple(partition)

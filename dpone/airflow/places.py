@@ -15,7 +15,24 @@ from dpone.contracts.errors_airflow import AirflowConnectionInvalid
 
 _SPEC = re.compile(r"(sqlite|duckdb|postgres):.")
 _FILES = ("sqlite", "duckdb")
-_PARAMETERS = ("sslmode", "sslcert", "sslkey", "sslrootcert", "options", "connect_timeout")
+# What libpq takes beside the address; what else an extra holds is Airflow's own.
+_PARAMETERS = (
+    *(
+        "sslmode",
+        "sslcert",
+        "sslkey",
+        "sslpassword",
+        "sslrootcert",
+        "sslcrl",
+        "sslcrldir",
+        "sslsni",
+    ),
+    *("ssl_min_protocol_version", "ssl_max_protocol_version", "sslnegotiation", "channel_binding"),
+    *("require_auth", "requirepeer", "passfile", "service", "gssencmode", "krbsrvname"),
+    *("target_session_attrs", "load_balance_hosts", "hostaddr", "options", "connect_timeout"),
+    *("keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count"),
+    *("tcp_user_timeout",),
+)
 
 
 def is_spec(named: str) -> bool:
@@ -33,7 +50,8 @@ def spec_of(connection: Any, name: str) -> str:
     """The place that a connection of Airflow names. Raises `AirflowConnectionInvalid`."""
     kind = connection.conn_type
     if kind == "dpone":
-        spec = connection.extra_dejson.get("spec", "")
+        extra = connection.extra_dejson
+        spec = extra.get("spec", "") if isinstance(extra, Mapping) else ""
         if isinstance(spec, str) and _SPEC.match(spec):
             return spec
         reason = "its extra has no spec that begins with postgres:, sqlite: or duckdb:"
@@ -60,7 +78,7 @@ def _dsn(connection: Any) -> str:
         host = f"[{host}]"
     port = f":{connection.port}" if connection.port else ""
     extra: Mapping[str, Any] = connection.extra_dejson
-    given = {name: str(extra[name]) for name in _PARAMETERS if extra.get(name)}
+    given = {name: str(extra[name]) for name in _PARAMETERS if extra.get(name) not in (None, "")}
     tail = "?" + urlencode(given, quote_via=quote) if given else ""
     at = f"{user}@" if user else ""
     return f"postgresql://{at}{host}{port}/{quote(connection.schema or '', safe='')}{tail}"

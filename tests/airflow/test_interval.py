@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from datetime import UTC, date, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -35,15 +37,19 @@ def _route(every: str = "", cut: str = "") -> RouteManifest:
     ("every", "start", "end", "since", "until"),
     [
         ("day", "2024-01-01T00:00:00Z", "2024-01-02T00:00:00Z", "2024-01-01", "2024-01-02"),
-        ("day", "2024-01-01T06:00:00Z", "2024-01-03T06:00:00Z", "2024-01-02", "2024-01-03"),
+        ("day", "2024-01-01T06:00:00Z", "2024-01-02T06:00:00Z", "2024-01-01", "2024-01-02"),
+        ("day", "2024-01-01T06:00:00Z", "2024-01-03T06:00:00Z", "2024-01-01", "2024-01-03"),
         ("day", "2024-02-28T00:00:00Z", "2024-03-01T00:00:00Z", "2024-02-28", "2024-03-01"),
         # Midnight in Berlin is not a day's beginning in UTC.
-        ("day", "2023-12-31T23:00:00Z", "2024-01-02T23:00:00Z", "2024-01-01", "2024-01-02"),
+        ("day", "2023-12-31T23:00:00Z", "2024-01-01T23:00:00Z", "2023-12-31", "2024-01-01"),
+        # In London a day of 23 hours: the day before ended with the run before, this one has not.
+        ("day", "2024-03-31T00:00:00Z", "2024-03-31T23:00:00Z", "2024-03-31", "2024-03-31"),
         ("month", "2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z", "2024-01-01", "2024-02-01"),
-        ("month", "2023-12-15T00:00:00Z", "2024-02-15T00:00:00Z", "2023-12-15", "2024-02-15"),
+        ("month", "2023-12-15T00:00:00Z", "2024-02-15T00:00:00Z", "2023-12-01", "2024-02-01"),
         ("month", "2023-12-01T00:00:00Z", "2024-01-01T00:00:00Z", "2023-12-01", "2024-01-01"),
+        ("month", "2024-01-31T23:00:00Z", "2024-02-29T23:00:00Z", "2024-01-01", "2024-02-01"),
         ("year", "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z", "2024-01-01", "2025-01-01"),
-        ("year", "2023-06-01T00:00:00Z", "2025-06-01T00:00:00Z", "2023-06-01", "2025-06-01"),
+        ("year", "2023-06-01T00:00:00Z", "2025-06-01T00:00:00Z", "2023-01-01", "2025-01-01"),
     ],
 )
 def test_the_dates_of_an_interval(every: str, start: str, end: str, since: str, until: str) -> None:
@@ -53,19 +59,55 @@ def test_the_dates_of_an_interval(every: str, start: str, end: str, since: str, 
 @pytest.mark.parametrize(
     ("every", "start", "end"),
     [
-        ("day", "2024-01-01T06:00:00Z", "2024-01-02T06:00:00Z"),
-        ("day", "2024-01-01T00:00:00Z", "2024-01-01T23:59:59.999999Z"),
+        ("day", "2024-01-01T00:00:00Z", "2024-01-01T22:59:59.999999Z"),
         ("day", "2024-01-01T10:00:00Z", "2024-01-01T11:00:00Z"),
-        ("month", "2024-01-01T00:00:00Z", "2024-01-31T00:00:00Z"),
-        ("month", "2024-01-02T00:00:00Z", "2024-02-29T00:00:00Z"),
-        ("year", "2024-01-01T00:00:00Z", "2024-12-31T00:00:00Z"),
-        ("year", "2024-01-02T00:00:00Z", "2025-12-31T00:00:00Z"),
+        # The last hour holds the end of the day, but a run of each other hour would hold nothing.
+        ("day", "2024-01-01T23:00:00Z", "2024-01-02T00:00:00Z"),
+        ("month", "2024-01-28T00:00:00Z", "2024-02-04T00:00:00Z"),
+        ("year", "2024-12-01T00:00:00Z", "2025-01-01T00:00:00Z"),
     ],
 )
-def test_an_interval_without_a_whole_part_is_refused(every: str, start: str, end: str) -> None:
+def test_an_interval_that_is_shorter_than_a_part_is_refused(
+    every: str, start: str, end: str
+) -> None:
     with pytest.raises(AirflowIntervalUnfit) as caught:
         window(_route(every), start, end)
     assert caught.value.fields == {"since": start, "until": end, "every": every}
+
+
+@pytest.mark.parametrize(
+    ("first", "step", "zone"),
+    [
+        ("2024-01-07T06:00", 7, "UTC"),
+        ("2024-01-01T00:00", 1, "Europe/Berlin"),
+        ("2024-01-01T00:00", 1, "Europe/London"),
+        ("2024-01-01T00:00", 1, "Pacific/Auckland"),
+        ("2024-01-01T00:00", 7, "America/New_York"),
+    ],
+)
+def test_runs_that_follow_on_each_other_load_every_day_once(
+    first: str, step: int, zone: str
+) -> None:
+    begun = datetime.fromisoformat(first)
+    starts = [
+        (begun + timedelta(days=step * number)).replace(tzinfo=ZoneInfo(zone)).astimezone(UTC)
+        for number in range(400 // step)
+    ]
+    loaded = [
+        day
+        for start, end in itertools.pairwise(starts)
+        for day in _days(*window(_route("day"), start.isoformat(), end.isoformat()))
+    ]
+    assert loaded == _days(loaded[0], (date.fromisoformat(loaded[-1]) + ONE).isoformat())
+    assert starts[-1].date() - date.fromisoformat(loaded[-1]) == ONE
+
+
+ONE = timedelta(days=1)
+
+
+def _days(since: str, until: str) -> list[str]:
+    first = date.fromisoformat(since)
+    return [(first + ONE * n).isoformat() for n in range((date.fromisoformat(until) - first).days)]
 
 
 @pytest.mark.parametrize("route", [_route(), _route(cut="grp")])

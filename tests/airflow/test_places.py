@@ -65,6 +65,26 @@ def test_a_file(connection: Connection, spec: str) -> None:
             {"host": "/var/run/pg", "dbname": "x", "sslmode": "require"},
         ),
         (
+            Connection(
+                "postgres",
+                "one,two",
+                "x",
+                extra_dejson={
+                    "target_session_attrs": "read-write",
+                    "channel_binding": "require",
+                    "keepalives": 0,
+                    "cursor": "dictcursor",
+                },
+            ),
+            {
+                "host": "one,two",
+                "dbname": "x",
+                "target_session_attrs": "read-write",
+                "channel_binding": "require",
+                "keepalives": "0",
+            },
+        ),
+        (
             Connection("postgres", "::1", "x", "u", extra_dejson={"options": "-c search_path=a"}),
             {"host": "::1", "dbname": "x", "user": "u", "options": "-c search_path=a"},
         ),
@@ -85,6 +105,7 @@ def test_a_server_is_named_as_its_client_reads_it(
         Connection("dpone", extra_dejson={"spec": "mysql:h"}),
         Connection("dpone", extra_dejson={"spec": "sqlite:"}),
         Connection("dpone", extra_dejson={"spec": 7}),
+        Connection("dpone", extra_dejson="sqlite:/w.db"),  # type: ignore[arg-type]
         Connection("sqlite"),
         Connection("http", "h", password="s3cret"),
     ],

@@ -1,0 +1,1 @@
+"""A real Airflow with retries on: started per version, hurt on purpose, judged by the target."""

@@ -1,0 +1,140 @@
+"""The rounds: a task is killed, or stands still and is woken when its replacement is done."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from contextlib import suppress
+from typing import Any
+
+import psutil
+
+from faultinject.airflow import judging
+from faultinject.airflow.judging import Lab
+from faultinject.airflow.metadata import ENDED, SUCCESS
+from faultinject.airflow.scenarios import Scenario
+
+HIT_S = 120.0
+END_S = 150.0
+QUIET_S = 4.0
+# On 2.x the woken process ends by itself; on 3.x its report is refused.
+GIVEN_UP = ("Airflow has given up attempt 1", "DPONE_TARGET_COMMIT_OWNERSHIP_LOST")
+HELD = ("DPONE_TARGET_HELD", "DPONE_TARGET_COMMIT_UNKNOWN", "DPONE_TARGET_COMMIT_IN_PROGRESS")
+
+
+def killed(lab: Lab, scenario: Scenario) -> list[str]:
+    """A task, or a task and its worker, that died after its commit."""
+    struck(lab, scenario)
+    ended(lab, scenario)
+    if scenario.flavour == "naive":
+        return judging.controlled(lab, scenario)
+    return judging.fenced(lab, scenario) + judging.adopted(lab, scenario)
+
+
+def paused_control(lab: Lab, scenario: Scenario) -> list[str]:
+    """The woken attempt of the control writes the second row."""
+    proof = struck(lab, scenario)
+    replaced(lab, scenario)
+    wake(proof)
+    # A file is read only when nobody writes it any more.
+    lab.airflow.until(lambda: gone(proof["pid"]), f"{scenario.name} ends when woken", END_S)
+    return judging.controlled(lab, scenario)
+
+
+def paused(lab: Lab, scenario: Scenario) -> list[str]:
+    """The woken attempt writes no row, no state and no XCom."""
+    proof = struck(lab, scenario)
+    replaced(lab, scenario)
+    before = lab.metadata.pictured(scenario.name)
+    faults = [f"before waking: {fault}" for fault in judging.fenced(lab, scenario)]
+    wake(proof)
+    lab.airflow.until(lambda: gone(proof["pid"]), f"{scenario.name} ends when woken", END_S)
+    settle(lab)
+    after = lab.metadata.pictured(scenario.name)
+    if after != before:
+        faults.append(f"the woken attempt changed {before} to {after}")
+    task = lab.metadata.tasks(scenario.name)[0]
+    receipt = judging.receipts(lab.metadata.xcoms(scenario.name)[task.run_id, -1])[0]
+    if not judging.line_of(lab.log(scenario, task), receipt["operation_id"], "committed"):
+        faults.append("the log of the replacement does not say that it committed")
+    if not any(words in lab.log(scenario, task, 1) for words in GIVEN_UP):
+        faults.append("the log of the woken attempt does not say why it gives up")
+    if [attempt for attempt, _ in lab.places.rows(scenario)] != [task.attempt]:
+        faults.append(f"the row is not the replacement's: {lab.places.rows(scenario)}")
+    return faults + judging.fenced(lab, scenario)
+
+
+def holding(lab: Lab, scenario: Scenario) -> list[str]:
+    """A paused task holds its file: its replacement says so and writes nothing."""
+    proof = struck(lab, scenario)
+
+    def failed() -> bool:
+        past = lab.metadata.history(scenario.name)
+        task = lab.metadata.tasks(scenario.name)
+        waits = [t for t in task if t.attempt == 2 and t.state == "up_for_retry"]
+        return bool(waits) or any(number == 2 for _, _, number, _ in past)
+
+    lab.airflow.until(failed, f"{scenario.name}: attempt 2 fails", HIT_S)
+    task = lab.metadata.tasks(scenario.name)[0]
+    said = lab.log(scenario, task, 2)
+    faults = [] if any(code in said for code in HELD) else ["attempt 2 does not say what holds it"]
+    if rows := lab.places.rows(scenario):
+        faults.append(f"rows beside a paused holder: {rows}")
+    wake(proof)
+    ended(lab, scenario)
+    lab.airflow.until(lambda: gone(proof["pid"]), f"{scenario.name} ends when woken", END_S)
+    settle(lab)
+    return faults + judging.fenced(lab, scenario)
+
+
+def struck(lab: Lab, scenario: Scenario) -> dict[str, Any]:
+    """Wait for the proof of the deed. What is armed and not hit is an error."""
+    lab.airflow.until(
+        lambda: lab.places.proof(scenario) is not None, f"{scenario.name} is hit", HIT_S
+    )
+    proof = lab.places.proof(scenario)
+    assert proof is not None
+    return proof
+
+
+def replaced(lab: Lab, scenario: Scenario) -> None:
+    """Wait until a later attempt has succeeded, and with it the run."""
+
+    def done() -> bool:
+        tasks = lab.metadata.tasks(scenario.name)
+        return bool(tasks) and all(t.state == SUCCESS and t.attempt > 1 for t in tasks)
+
+    lab.airflow.until(done, f"{scenario.name}: a later attempt succeeds", END_S)
+    ended(lab, scenario)
+
+
+def ended(lab: Lab, scenario: Scenario) -> None:
+    """Wait until every run of the DAG has ended."""
+
+    def done() -> bool:
+        runs = lab.metadata.runs(scenario.name)
+        return bool(runs) and all(state in ENDED for state in runs.values())
+
+    lab.airflow.until(done, f"{scenario.name} ends", END_S)
+
+
+def settle(lab: Lab) -> None:
+    """Give what a woken process may still report the time to arrive."""
+    time.sleep(QUIET_S)
+    lab.airflow.alive()
+
+
+def wake(proof: dict[str, Any]) -> None:
+    """Let the task and its worker go on."""
+    for pid in (proof["pid"], proof["parent"]):
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def gone(pid: int) -> bool:
+    """Whether a process has ended."""
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
