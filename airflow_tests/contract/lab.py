@@ -74,16 +74,21 @@ def run(
 
 def run_file(path: Path, dag_id: str) -> Ran:
     """Run the DAG of a file in the folder of DAGs, as often as one likes for the same day."""
-    if SDK:
-        dag = _known().dags[dag_id]
-    else:
-        from airflow.models import DagBag
-
-        dag = DagBag(str(path), include_examples=False).dags[dag_id]
+    dag = dag_of(path, dag_id)
+    if not SDK:
         _forget(dag_id)
         DAG.bulk_write_to_db([dag])
     done = dag.test(**{"logical_date" if SDK else "execution_date": DAY})
     return _looked(dag_id, str(getattr(done.state, "value", done.state)), done.run_id)
+
+
+def dag_of(path: Path, dag_id: str) -> Any:
+    """The DAG of a file in the folder of DAGs."""
+    if SDK:
+        return _known().dags[dag_id]
+    from airflow.models import DagBag
+
+    return DagBag(str(path), include_examples=False).dags[dag_id]
 
 
 def dags_folder() -> Path:

@@ -89,6 +89,22 @@ def test_a_partition_is_a_template(manifest: Path) -> None:
     assert sql(manifest.parent / "w.db", ROWS) == [(2,), (3,)]
 
 
+def test_another_task_may_name_manifest_and_partition(manifest: Path) -> None:
+    def define() -> None:
+        @lab.task
+        def where() -> str:
+            return str(manifest)
+
+        @lab.task
+        def which() -> list[str]:
+            return ["day=2024-01-02"]
+
+        DponeRunOperator(task_id="load", manifest=where(), partition=which())
+
+    assert run(define).state == "success"
+    assert sql(manifest.parent / "w.db", ROWS) == [(2,), (3,)]
+
+
 def test_partitions_are_the_keys_of_a_mapped_load(manifest: Path) -> None:
     _route(manifest.parent, "{column: region}")
 

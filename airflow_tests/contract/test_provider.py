@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from dpone.airflow.hooks import DponeHook
+from dpone.airflow.hooks import DponeHook, resolved
 from dpone.airflow.links import VARIABLE, DponeOperationLink
+from dpone.contracts.errors_airflow import AirflowConnectionInvalid
 
 from . import lab
 from .lab import run, task
@@ -90,6 +91,13 @@ def test_a_connection_that_leads_nowhere_says_so(
     assert not worked
     assert "refused" in said.lower()
     assert "s3cret" not in said
+
+
+def test_the_address_of_a_server_is_no_name_of_a_target() -> None:
+    with pytest.raises(AirflowConnectionInvalid) as caught:
+        resolved("postgres:postgresql://u:s3cret@127.0.0.1/w")
+    assert "s3cret" not in str(caught.value.report())
+    assert resolved("sqlite:/data/w.db") == ("sqlite:/data/w.db", "sqlite:/data/w.db")
 
 
 def test_the_hook_opens_journal_and_target(place: Path) -> None:

@@ -60,6 +60,21 @@ def test_the_dag_of_the_page_loads_and_clearing_it_writes_nothing(dags: Path) ->
     assert _rows(dags, "SELECT count(*) FROM totals") == [(1,)]
 
 
+def test_the_first_run_that_is_scheduled_is_that_of_the_first_day(dags: Path) -> None:
+    # On 2.x a run of today's interval would find nothing in the file, and no table for the totals.
+    dag = lab.dag_of(dags / "orders_dag.py", "orders")
+    assert dag.catchup
+    assert dag.max_active_runs == 1
+    if not lab.SDK:
+        first = dag.next_dagrun_info(None).data_interval
+        second = dag.next_dagrun_info(first).data_interval
+        assert [day.start.date().isoformat() for day in (first, second)] == [
+            "2024-01-01",
+            "2024-01-02",
+        ]
+        assert dag.next_dagrun_info(second) is None
+
+
 def test_the_lines_of_the_log_are_those_that_are_written() -> None:
     from dpone.airflow.attempt import SAYS
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import functools
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ MADE = "CREATE TABLE IF NOT EXISTS orders (note TEXT, amount INTEGER)"
 ROWS = "SELECT note, amount FROM orders ORDER BY note, amount"
 
 
-def _insert(transaction: Any, note: str, amount: int) -> dict[str, int]:
+def insert(transaction: Any, note: str, amount: int) -> dict[str, int]:
     transaction.execute(MADE)
     transaction.execute("INSERT INTO orders VALUES (?, ?)", [note, amount])
     return {"rows": 1}
@@ -28,7 +27,7 @@ def test_the_xcom_is_the_receipt_in_the_fence(place: Path) -> None:
     def define() -> None:
         @task.dpone(target="warehouse")
         def write(transaction: Any, amount: int, ds: Any = None) -> dict[str, int]:
-            return _insert(transaction, ds, amount)
+            return insert(transaction, ds, amount)
 
         write(5)
 
@@ -47,7 +46,7 @@ def test_one_route_and_interval_is_one_write(
     def define() -> None:
         @task.dpone(target="warehouse", route="orders")
         def first(transaction: Any, amount: int) -> dict[str, int]:
-            return _insert(transaction, "x", amount)
+            return insert(transaction, "x", amount)
 
         @task.dpone(target="warehouse", route="orders")
         def second(transaction: Any, amount: int) -> dict[str, int]:
@@ -68,7 +67,7 @@ def test_two_dags_with_one_task_id_are_two_writes(place: Path) -> None:
     def define() -> None:
         @task.dpone(target="warehouse")
         def write(transaction: Any) -> None:
-            _insert(transaction, "x", 1)
+            insert(transaction, "x", 1)
 
         write()
 
@@ -81,7 +80,7 @@ def test_another_interval_is_another_write(place: Path) -> None:
     def define() -> None:
         @task.dpone(target="warehouse", route="orders")
         def write(transaction: Any, ds: Any = None) -> None:
-            _insert(transaction, ds, 1)
+            insert(transaction, ds, 1)
 
         write()
 
@@ -94,7 +93,7 @@ def test_a_mapped_task_writes_for_each_key(place: Path) -> None:
     def define(*regions: str) -> None:
         @task.dpone(target="warehouse", route="orders", map_key="region")
         def write(transaction: Any, region: str) -> None:
-            _insert(transaction, region, 1)
+            insert(transaction, region, 1)
 
         write.expand(region=list(regions))
 
@@ -122,11 +121,11 @@ def test_another_intent_is_refused_and_not_retried(place: Path) -> None:
     def define() -> None:
         @task.dpone(target="warehouse", route="orders")
         def first(transaction: Any, amount: int) -> None:
-            _insert(transaction, "x", amount)
+            insert(transaction, "x", amount)
 
         @task.dpone(target="warehouse", route="orders")
         def second(transaction: Any, amount: int) -> None:
-            _insert(transaction, "x", amount)
+            insert(transaction, "x", amount)
 
         first(5) >> second(6)
 
@@ -139,7 +138,7 @@ def test_a_revision_writes_again_on_purpose(place: Path) -> None:
     def define(revision: Any) -> None:
         @task.dpone(target="warehouse", route="orders", revision=revision)
         def write(transaction: Any) -> None:
-            _insert(transaction, "x", 1)
+            insert(transaction, "x", 1)
 
         write()
 
@@ -174,7 +173,7 @@ def test_what_the_function_raises_is_raised(place: Path) -> None:
     def define() -> None:
         @task.dpone(target="warehouse")
         def write(transaction: Any, folder: str) -> None:
-            _insert(transaction, "x", 1)
+            insert(transaction, "x", 1)
             tries = len(list(Path(folder).iterdir()))
             (Path(folder) / str(tries)).touch()
             if tries == 0:
@@ -196,7 +195,7 @@ def test_a_function_may_skip_its_task(place: Path) -> None:
     def define() -> None:
         @task.dpone(target="warehouse")
         def write(transaction: Any) -> None:
-            _insert(transaction, "x", 1)
+            insert(transaction, "x", 1)
             raise AirflowSkipException("nothing to do")
 
         write()
@@ -227,7 +226,7 @@ def test_arguments_are_templates_and_come_from_other_tasks(place: Path) -> None:
 
         @task.dpone(target="warehouse", partition="{{ ds }}")
         def write(note: str, transaction: Any, amount: int, *, unit: str = "eur") -> None:
-            _insert(transaction, f"{note} {unit}", amount)
+            insert(transaction, f"{note} {unit}", amount)
 
         write("{{ ds_nodash }}", amount())
 
@@ -251,7 +250,7 @@ def test_a_decorator_of_the_function_stays(place: Path) -> None:
         @task.dpone(target="warehouse")
         @doubled
         def write(transaction: Any, amount: int) -> None:
-            _insert(transaction, "x", amount)
+            insert(transaction, "x", amount)
 
         write(3)
 
@@ -271,143 +270,3 @@ def test_a_function_without_a_transaction_is_no_task() -> None:
         @task.dpone(target="warehouse")
         async def later(transaction: Any) -> None:
             """Would write later."""
-
-
-def test_ids_with_dots_are_two_writes(place: Path) -> None:
-    def plain() -> None:
-        @task.dpone(target="warehouse")
-        def load(transaction: Any) -> None:
-            _insert(transaction, "dag sales.eu", 1)
-
-        load()
-
-    def grouped() -> None:
-        with lab.TaskGroup("eu"):
-
-            @task.dpone(target="warehouse")
-            def load(transaction: Any) -> None:
-                _insert(transaction, "dag sales, group eu", 1)
-
-            load()
-
-    run(plain, dag_id="sales.eu")
-    run(grouped, dag_id="sales")
-    assert sql(place / "target.db", ROWS) == [("dag sales, group eu", 1), ("dag sales.eu", 1)]
-
-
-@pytest.mark.parametrize("code", [0, None, 3])
-def test_an_exit_within_the_write_is_no_success(place: Path, code: int | None) -> None:
-    (place / "count").mkdir()
-
-    def define() -> None:
-        @task.dpone(target="warehouse")
-        def write(transaction: Any, folder: str) -> None:
-            _insert(transaction, "x", 1)
-            tries = len(list(Path(folder).iterdir()))
-            (Path(folder) / str(tries)).touch()
-            if tries == 0:
-                sys.exit(code)
-
-        write(str(place / "count"))
-
-    done = run(define, retries=1)
-    assert (done.states, done.tries) == ({("write", -1): "success"}, {("write", -1): 2})
-    assert sql(place / "target.db", ROWS) == [("x", 1)]
-
-
-def test_an_error_of_dpone_in_the_function_is_retried_when_it_may_pass(place: Path) -> None:
-    from dpone.contracts.errors_fencing import TargetUnreachable
-
-    (place / "count").mkdir()
-
-    def define() -> None:
-        @task.dpone(target="warehouse")
-        def write(transaction: Any, folder: str) -> None:
-            _insert(transaction, "x", 1)
-            tries = len(list(Path(folder).iterdir()))
-            (Path(folder) / str(tries)).touch()
-            if tries == 0:
-                raise TargetUnreachable(target="elsewhere", cause="it does not answer")
-
-        write(str(place / "count"))
-
-    done = run(define, retries=1)
-    assert (done.states, done.tries) == ({("write", -1): "success"}, {("write", -1): 2})
-    assert sql(place / "target.db", ROWS) == [("x", 1)]
-
-
-@pytest.mark.parametrize("partition", ["{{ none }}", "{{ '' }}", " "])
-def test_a_partition_that_names_nothing_is_refused(place: Path, partition: str) -> None:
-    def define() -> None:
-        @task.dpone(target="warehouse", partition=partition)
-        def write(transaction: Any) -> None:
-            raise AssertionError("nothing may be written")
-
-        write()
-
-    done = run(define, retries=2)
-    assert (done.states["write", -1], done.tries["write", -1]) == ("failed", 1)
-    assert not (place / "target.db").exists()
-
-
-def test_an_outlet_that_takes_no_receipt_fails_nothing(place: Path) -> None:
-    outlet: Any = lab.Asset.ref(name="nobody knows it") if lab.SDK else lab.Asset("file://x")
-
-    def define() -> None:
-        @task.dpone(target="warehouse", outlets=[outlet])
-        def write(transaction: Any) -> None:
-            _insert(transaction, "x", 1)
-
-        write()
-
-    assert run(define).states == {("write", -1): "success"}
-    assert sql(place / "target.db", ROWS) == [("x", 1)]
-
-
-def test_keys_of_other_types_are_other_writes(place: Path) -> None:
-    keys = [1, "1", True, None, "None", 0, False, ""]
-
-    def define() -> None:
-        @task.dpone(target="warehouse", route="orders", map_key="key")
-        def write(transaction: Any, key: object) -> None:
-            _insert(transaction, repr(key), 1)
-
-        write.expand(key=keys)
-
-    assert run(define).state == "success"
-    assert sql(place / "target.db", ROWS) == [(note, 1) for note in sorted(map(repr, keys))]
-
-
-def test_functions_of_every_shape_get_what_they_ask_for(place: Path) -> None:
-    def define() -> None:
-        @task.dpone(target="warehouse")
-        def open_ended(transaction: Any, *args: int, **kwargs: Any) -> None:
-            _insert(transaction, f"{args} {kwargs['z']} {'ds' in kwargs}", 1)
-
-        @task.dpone(target="warehouse")
-        def named(*, transaction: Any, a: int, ds: Any = None, b: int = 2) -> None:
-            _insert(transaction, f"named {a} {b} {ds}", 1)
-
-        @task.dpone(target="warehouse")
-        def placed(a: int, transaction: Any, /, b: int) -> None:
-            _insert(transaction, f"placed {a} {b}", 1)
-
-        open_ended(1, 2, z=3)
-        named(a=1)
-        placed(1, b=2)
-
-    assert run(define).state == "success"
-    notes = [note for note, _ in sql(place / "target.db", ROWS)]
-    assert notes == ["(1, 2) 3 True", "named 1 2 2024-01-02", "placed 1 2"]
-
-
-def test_a_task_has_one_output() -> None:
-    @task.dpone(target="warehouse", multiple_outputs=False)
-    def write(transaction: Any) -> None:
-        """Writes nothing."""
-
-    with pytest.raises(TypeError, match="multiple_outputs"):
-
-        @task.dpone(target="warehouse", multiple_outputs=True)
-        def several(transaction: Any) -> None:
-            """Writes nothing."""

@@ -91,7 +91,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         bound = inspect.signature(self.python_callable).bind_partial(
             *self.op_args, **self.op_kwargs
         )
-        return dict(bound.arguments)
+        return {name: _listed(value) for name, value in bound.arguments.items()}
 
     def _operation(
         self, attempt: trying.Attempt, arguments: dict[str, Any], target_name: str
@@ -152,6 +152,15 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
             text = f"{function.__name__} ended the process within its write, which is not committed"
             raise compat.AirflowException(text) from None
         return result
+
+
+def _listed(value: Any) -> Any:
+    """A value with a list for what Airflow reads bit by bit: what a mapped task returned."""
+    if isinstance(value, dict):
+        return {key: _listed(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
+        return [_listed(item) for item in value]
+    return value
 
 
 def dpone_task(

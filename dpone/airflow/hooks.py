@@ -11,6 +11,7 @@ from typing import Any
 from dpone.airflow import compat, places
 from dpone.airflow.attempt import sentence_of
 from dpone.contracts.errors import DponeError
+from dpone.contracts.errors_airflow import AirflowConnectionInvalid
 from dpone.contracts.fence import Unknown
 from dpone.ports.journal import Journal
 from dpone.ports.target import Target
@@ -77,8 +78,13 @@ class DponeHook(compat.BaseHook):
 def resolved(named: str) -> tuple[str, str]:
     """Spec and public name of a journal or target: a connection's id, or a spec of a file.
 
-    The name enters identities: a connection's id, or the path; of a server only its kind.
+    The name enters identities: a connection's id, or the path. Raises `AirflowConnectionInvalid`
+    for a server's address: it has no name, and Airflow shows the arguments of its tasks.
     """
-    if places.is_spec(named):
-        return named, places.public_name(named)
-    return DponeHook(named).spec, named
+    if not places.is_spec(named):
+        return DponeHook(named).spec, named
+    if places.is_file(named):
+        return named, named
+    kind = named.partition(":")[0]
+    reason = "a server is named by a connection of Airflow and not by its address"
+    raise AirflowConnectionInvalid(name=f"{kind}:…", reason=reason)

@@ -46,7 +46,8 @@ class DponeRunOperator(compat.BaseOperator):
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
-        self.manifest = os.fspath(manifest)
+        # Another task may name it, and then it is not known yet.
+        self.manifest = os.fspath(manifest) if isinstance(manifest, os.PathLike) else manifest
         self.partition = partition
         self.revision = revision
         self.again = again

@@ -40,10 +40,9 @@ def is_spec(named: str) -> bool:
     return _SPEC.match(named) is not None
 
 
-def public_name(spec: str) -> str:
-    """What of a spec may enter an identity: of a server only its kind."""
-    kind = spec.partition(":")[0]
-    return spec if kind in _FILES else kind
+def is_file(spec: str) -> bool:
+    """Whether a spec is a path, which may enter an identity and be shown."""
+    return spec.partition(":")[0] in _FILES
 
 
 def spec_of(connection: Any, name: str) -> str:

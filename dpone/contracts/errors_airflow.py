@@ -48,16 +48,16 @@ class AirflowArgumentInvalid(AirflowError):
 
 
 class AirflowIntervalUnfit(AirflowError):
-    """The interval of a DAG run holds no whole part of a route."""
+    """The interval of a DAG run is shorter than a part of the route."""
 
     code = "DPONE_AIRFLOW_INTERVAL_UNFIT"
     exit_code = EXIT_CONFLICT
     happened = (
-        "The data interval from {since} to {until} holds no whole {every}, and the route is cut "
-        "by {every}."
+        "The data interval from {since} to {until} is shorter than a {every}, and the route is "
+        "cut by {every}."
     )
     known = "Nothing was read or written."
     advice = (
-        "Schedule the DAG by {every} or longer (in UTC), or load every part in each run: "
+        "Schedule the DAG by {every} or longer, or load every part in each run: "
         "DponeRunOperator(data_interval=False)."
     )

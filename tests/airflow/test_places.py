@@ -119,17 +119,15 @@ def test_a_connection_that_names_no_place_is_refused(connection: Connection) -> 
 
 
 @pytest.mark.parametrize(
-    ("named", "spec", "public"),
+    ("named", "spec", "file"),
     [
-        ("duckdb:/w.duckdb", True, "duckdb:/w.duckdb"),
-        ("sqlite:w.db", True, "sqlite:w.db"),
-        ("postgres:postgresql://u:s3cret@h/db", True, "postgres"),
-        ("warehouse", False, ""),
-        ("my:warehouse", False, ""),
-        ("sqlite:", False, ""),
+        ("duckdb:/w.duckdb", True, True),
+        ("sqlite:w.db", True, True),
+        ("postgres:postgresql://u:s3cret@h/db", True, False),
+        ("warehouse", False, False),
+        ("my:warehouse", False, False),
+        ("sqlite:", False, True),
     ],
 )
-def test_specs_and_ids_are_told_apart(named: str, spec: bool, public: str) -> None:
-    assert places.is_spec(named) is spec
-    if spec:
-        assert places.public_name(named) == public
+def test_specs_and_ids_are_told_apart(named: str, spec: bool, file: bool) -> None:
+    assert (places.is_spec(named), places.is_file(named)) == (spec, file)
