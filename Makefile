@@ -17,7 +17,7 @@ BIN := $(VENV)/bin
 TYPED = $(shell find dpone models faultinject certification tests airflow_tests bench demo tools -name '*.py' \
   2>/dev/null | cut -d/ -f1 | sort -u)
 # Two workers share the tests, a file at a time; empty for one.
-WORKERS ?= -n 2 --dist loadfile
+WORKERS ?= -n 2 --dist loadfile --no-loadscope-reorder
 # More arguments for pytest, as in `make test ARGS="-k journal -x"`.
 ARGS ?=
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import pytest
 from hypothesis import HealthCheck, settings
 
 # One profile everywhere: a verdict must not depend on how fast the machine is, so there is
@@ -18,3 +19,17 @@ settings.register_profile(
 # `deep` searches with fresh seeds; a find is replayed with the blob that it prints.
 settings.register_profile("deep", parent=settings.get_profile("dpone"), derandomize=False)
 settings.load_profile(os.environ.get("DPONE_HYPOTHESIS_PROFILE", "dpone"))
+
+# A file goes to one worker as a whole. The longest come first, so that at the end no worker has one
+# left while the other has nothing to do.
+LONG = (
+    "tests/stateful/",
+    "tests/kill/",
+    "tests/authoring/",
+    "tests/retention/kill/",
+    "tests/models/",
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not item.nodeid.startswith(LONG))
