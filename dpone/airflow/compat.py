@@ -68,8 +68,8 @@ def leave_if_superseded(context: Mapping[str, Any], log: logging.Logger) -> None
     if not superseded:
         return
     log.warning(
-        "dpone: attempt %s is no longer the one that Airflow lists as running; it ends here "
-        "without reporting a state",
+        "dpone: Airflow has given up attempt %s, which it no longer lists as running; it ends "
+        "here without reporting a state",
         instance.try_number,
     )
     for handler in (*log.handlers, *logging.getLogger().handlers):
