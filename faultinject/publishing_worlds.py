@@ -122,12 +122,13 @@ def rivals(plan: Publication) -> tuple[Rival, ...]:
 def thorough(world: Workload, *, weak: bool) -> tuple[Bounds, ...]:
     """All crash states, however deep: each search ends by itself before the ninth crash.
 
-    First rivals at every step; then also in recovery and in the next run, there at the steps of
-    their own files. Where files cannot lack a name the states are too many for that: two crashes.
+    That is so for the plain publication: first with rivals at every step, then also in recovery
+    and in the next run, there at the steps of their own files. In the other worlds the states are
+    too many for that: two crashes, and rivals at the steps of their own files.
     """
     every = Bounds(depth=9, weak=weak)
-    if world.rivals and "by name" in world.name:
-        return (replace(every, depth=2, near=True),)
+    if world.name != "publish":
+        return (replace(every, depth=2, near=bool(world.rivals)),)
     if not weak or not world.rivals:
         return (every,)
     return every, replace(every, raced_depth=1, near=True)
