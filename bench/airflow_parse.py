@@ -1,4 +1,7 @@
-"""What a DAG file pays for importing `dpone.airflow`; run by `make airflow` in each environment.
+"""What a DAG file pays for importing `dpone.airflow`.
+
+Runs with the Python of an environment that has Airflow, which no target does yet:
+`PYTHONPATH=. <its python> -m bench.airflow_parse`.
 
 A file with the operator is parsed in a new process, in turn with the same file without it.
 """

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dpone.airflow import compat
 from dpone.contracts.canonical import digest
@@ -17,10 +17,13 @@ from dpone.contracts.errors import EXIT_LATER, DponeError
 from dpone.contracts.errors_airflow import AirflowArgumentInvalid
 from dpone.contracts.errors_fencing import CommitRejected, CommitUnknown, ObligationFailed
 
+if TYPE_CHECKING:
+    from dpone.contracts.run_report import ErrorReport
+
 Found = TypeVar("Found")
 
 # Each says itself that the same command is to be run again.
-_AGAIN = (CommitUnknown, ObligationFailed)
+_AGAIN = (CommitUnknown.code, ObligationFailed.code)
 
 SAYS = {
     "committed": "committed by this attempt",
@@ -41,10 +44,9 @@ class Attempt(NamedTuple):
     start: str
     end: str
 
-    @property
-    def later(self) -> bool:
-        """Whether Airflow has given up an earlier attempt, so that no lease is waited for."""
-        return self.try_number > 1
+    def takes_over(self, asked: bool | None) -> bool:
+        """Whether no lease is waited for: as asked, else when an earlier try was given up."""
+        return self.try_number > 1 if asked is None else asked
 
     @property
     def period(self) -> dict[str, str]:
@@ -135,9 +137,9 @@ def failure(error: DponeError) -> Exception:
     return raised(sentence_of(error), retried=retried(error))
 
 
-def retried(error: DponeError) -> bool:
+def retried(error: DponeError | ErrorReport) -> bool:
     """Whether a later attempt may come to another end."""
-    return error.exit_code == EXIT_LATER or isinstance(error, _AGAIN)
+    return error.exit_code == EXIT_LATER or error.code in _AGAIN
 
 
 def raised(text: str, *, retried: bool) -> Exception:

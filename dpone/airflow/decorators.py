@@ -77,7 +77,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
             outcome = wiring.committer(journal, target).commit(
                 operation,
                 lambda transaction: self._call(transaction, context),
-                take_over=attempt.later if self.take_over is None else self.take_over,
+                take_over=attempt.takes_over(self.take_over),
                 replayable=self.replayable,
             )
         what = operation.partition_text()

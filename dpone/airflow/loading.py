@@ -14,12 +14,8 @@ from dpone.airflow.hooks import DponeHook
 from dpone.airflow.interval import window
 from dpone.contracts.airflow_report import AirflowRun, LoadedPartition, loaded
 from dpone.contracts.codec import encode, parse
-from dpone.contracts.errors import EXIT_LATER
-from dpone.contracts.errors_fencing import CommitUnknown, ObligationFailed
 from dpone.contracts.run_report import ErrorReport, OperationReport
 from dpone.loading.operations import Wanted
-
-_AGAIN = (CommitUnknown.code, ObligationFailed.code)
 
 
 class Given(NamedTuple):
@@ -85,7 +81,7 @@ def _complain(log: logging.Logger, report: OperationReport) -> None:
 def _failure(failed: list[OperationReport], done: int) -> Exception:
     """The exception for a run of which something is not loaded."""
     errors = [report.error for report in failed if report.error is not None]
-    passing = [error for error in errors if error.exit_code == EXIT_LATER or error.code in _AGAIN]
+    passing = [error for error in errors if trying.retried(error)]
     total = done + len(failed)
     text = f"{len(failed)} of {total} not loaded: {_sentence((passing or errors)[0])}"
     return trying.raised(text, retried=bool(passing))

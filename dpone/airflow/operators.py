@@ -73,7 +73,7 @@ class DponeRunOperator(compat.BaseOperator):
             process=self.process,
             within=(attempt.start, attempt.end) if self.data_interval else ("", ""),
             connections=dict(self.connections or {}),
-            take_over=attempt.later if self.take_over is None else self.take_over,
+            take_over=attempt.takes_over(self.take_over),
         )
         done = loading.load(given, attempt, log)
         ids = [item["receipt"]["operation_id"] for item in done["operations"]]
