@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections.abc import Collection
 from pathlib import Path
 
 import psutil
@@ -39,6 +40,16 @@ def _sessions(folder: Path) -> set[int]:
     with contextlib.suppress(FileNotFoundError):
         return {int(line) for line in (folder / SESSIONS).read_text().split()}
     return set()
+
+
+def writing(folder: Path, paths: Collection[Path]) -> set[int]:
+    """The living processes of an instance that have one of these files open."""
+    wanted, found = set(map(str, paths)), set()
+    for process in family(folder):
+        with contextlib.suppress(psutil.Error, OSError):
+            if wanted & {opened.path for opened in process.open_files()}:
+                found.add(process.pid)
+    return found
 
 
 def end(folder: Path) -> int:

@@ -15,7 +15,7 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -233,10 +233,18 @@ class Instance:
 
     def log(self, dag_id: str, run_id: str, map_index: int, attempt: int) -> str:
         """What the log of one attempt holds; empty when there is none."""
+        found = self.log_file(dag_id, run_id, map_index, attempt)
+        return found.read_text(errors="replace") if found.exists() else ""
+
+    def log_file(self, dag_id: str, run_id: str, map_index: int, attempt: int) -> Path:
+        """Where the log of one attempt is; its processes have it open until they end."""
         mapped = f"map_index={map_index}/" if map_index >= 0 else ""
         path = self.logs / f"dag_id={dag_id}/run_id={run_id}/task_id=load/{mapped}"
-        found = path / f"attempt={attempt}.log"
-        return found.read_text(errors="replace") if found.exists() else ""
+        return path / f"attempt={attempt}.log"
+
+    def writing(self, logs: Collection[Path]) -> set[int]:
+        """The processes that still have one of these logs open."""
+        return guarding.writing(self.folder, logs)
 
     def keep(self, folder: Path) -> None:
         """Copy what Airflow has written to its logs, for people."""

@@ -33,6 +33,17 @@ class Lab:
         number = attempt or task.attempt
         return self.airflow.log(scenario.name, task.run_id, task.map_index, number)
 
+    def writing(self, scenario: Scenario, *numbers: int) -> set[int]:
+        """The processes of these attempts of every task, by default of its last one."""
+        at = self.airflow.log_file
+        return self.airflow.writing(
+            {
+                at(scenario.name, task.run_id, task.map_index, number)
+                for task in self.metadata.tasks(scenario.name)
+                for number in numbers or (task.attempt,)
+            }
+        )
+
     def logs(self, scenario: Scenario, task: Task) -> str:
         """The logs of all attempts of a task, one after the other."""
         return "".join(self.log(scenario, task, n + 1) for n in range(task.attempt))

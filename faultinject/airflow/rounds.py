@@ -48,9 +48,11 @@ def paused(lab: Lab, scenario: Scenario) -> list[str]:
     replaced(lab, scenario)
     before = lab.metadata.pictured(scenario.name)
     faults = [f"before waking: {fault}" for fault in judging.fenced(lab, scenario)]
+    if not lab.writing(scenario, 1):
+        faults.append("nobody has the log of the waiting attempt open: the lab would wait for none")
     wake(proof)
     lab.airflow.until(lambda: gone(proof["pid"]), f"{scenario.name} ends when woken", END_S)
-    settle(lab)
+    settle(lab, scenario)
     after = lab.metadata.pictured(scenario.name)
     if after != before:
         faults.append(f"the woken attempt changed {before} to {after}")
@@ -76,15 +78,15 @@ def holding(lab: Lab, scenario: Scenario) -> list[str]:
         return bool(waits) or any(number == 2 for _, _, number, _ in past)
 
     lab.airflow.until(failed, f"{scenario.name}: attempt 2 fails", HIT_S)
-    task = lab.metadata.tasks(scenario.name)[0]
-    said = lab.log(scenario, task, 2)
-    faults = [] if any(code in said for code in HELD) else ["attempt 2 does not say what holds it"]
-    if rows := lab.places.rows(scenario):
-        faults.append(f"rows beside a paused holder: {rows}")
+    rows = lab.places.rows(scenario)
+    faults = [f"rows beside a paused holder: {rows}"] if rows else []
     wake(proof)
     ended(lab, scenario)
     lab.airflow.until(lambda: gone(proof["pid"]), f"{scenario.name} ends when woken", END_S)
-    settle(lab)
+    settle(lab, scenario)
+    said = lab.log(scenario, lab.metadata.tasks(scenario.name)[0], 2)
+    if not any(code in said for code in HELD):
+        faults.append(f"attempt 2 does not say what holds it: {said[-800:]}")
     return faults + judging.fenced(lab, scenario)
 
 
@@ -110,17 +112,28 @@ def replaced(lab: Lab, scenario: Scenario) -> None:
 
 
 def ended(lab: Lab, scenario: Scenario) -> None:
-    """Wait until every run of the DAG has ended."""
+    """Wait until every run of the DAG has ended, and with it the last attempt of each task.
+
+    A state is known before its process has written its last XComs and the last lines of its log.
+    """
 
     def done() -> bool:
         runs = lab.metadata.runs(scenario.name)
         return bool(runs) and all(state in ENDED for state in runs.values())
 
     lab.airflow.until(done, f"{scenario.name} ends", END_S)
+    lab.airflow.until(
+        lambda: not lab.writing(scenario), f"the last attempts of {scenario.name} end", END_S
+    )
 
 
-def settle(lab: Lab) -> None:
-    """Give what a woken process may still report the time to arrive."""
+def settle(lab: Lab, scenario: Scenario) -> None:
+    """Wait for the end of all attempts; what they have reported gets the time to arrive."""
+    most = max((task.attempt for task in lab.metadata.tasks(scenario.name)), default=0)
+    every = range(1, most + 1)
+    lab.airflow.until(
+        lambda: not lab.writing(scenario, *every), f"all attempts of {scenario.name} end", END_S
+    )
     time.sleep(QUIET_S)
     lab.airflow.alive()
 

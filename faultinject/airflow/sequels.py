@@ -152,7 +152,7 @@ def scheduler_killed(lab: Lab, scenario: Scenario) -> list[str]:
     lab.airflow.start_scheduler()
     rounds.replaced(lab, scenario)
     lab.places.let_go(scenario)
-    rounds.settle(lab)
+    rounds.settle(lab, scenario)
     return judging.fenced(lab, scenario) + judging.adopted(lab, scenario)
 
 
