@@ -1,13 +1,15 @@
 """What a DAG file pays for importing `dpone.airflow`.
 
-Runs with the Python of an environment that has Airflow, which no target does yet:
-`PYTHONPATH=. <its python> -m bench.airflow_parse`.
+Runs with the Python of an environment that has Airflow, for each in `make airflow`; by hand
+`PYTHONPATH=. <its python> -m bench.airflow_parse`. With `--json` the figures are printed as JSON.
 
 A file with the operator is parsed in a new process, in turn with the same file without it.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import json
 import statistics
 import subprocess
 import sys
@@ -72,8 +74,10 @@ def _seconds(script: str, folder: str) -> float:
 def main() -> int:
     """Print the figures; 1 when one is not met."""
     found = figures()
-    for figure in found:
-        print(figure.line())
+    if "--json" in sys.argv[1:]:
+        print(json.dumps([dataclasses.asdict(figure) for figure in found]))
+    else:
+        print(*(figure.line() for figure in found), sep="\n")
     return 0 if all(figure.met for figure in found) else 1
 
 

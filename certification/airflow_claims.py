@@ -26,6 +26,7 @@ def needs(name: str) -> Mapping[str, str]:
         "loopback only": key(name, "live", "listens"),
         "tests inside Airflow": key(name, "contract"),
         "retention suite of the installed wheel": key(name, "retention"),
+        "what a DAG file pays for the import": key(name, "parse"),
     }
 
 

@@ -1,7 +1,8 @@
 """`python -m certification.airflow_matrix`: every Airflow version on every Python, with evidence.
 
-For each pair one session with all scenarios, the tests inside Airflow, and the retention suite of
-the installed wheel. A pair whose interpreter is absent is UNVERIFIED, never passed over.
+For each pair one session with all scenarios, the cost of the import for a DAG file, the tests
+inside Airflow, and the retention suite of the installed wheel. A pair whose interpreter is absent
+is UNVERIFIED, never passed over.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ SUITES = {
     ),
     "retention": (RETENTION, ("tests/retention",), ()),
 }
-PARTS = ("live", *SUITES)
+IMPORT = "the parse of a DAG file pays no more for the import than is promised"
+PARTS = ("live", "parse", *SUITES)
 
 
 def arguments(argv: Sequence[str] | None) -> argparse.Namespace:
@@ -120,6 +122,8 @@ def _pair(raw: Raw, claimed: str, given: argparse.Namespace) -> str:
         with held(version, number) as python:
             if "live" in parts:
                 _live(raw, claimed, python, given.scenario or [])
+            if "parse" in parts:
+                _parse(raw, claimed, python)
             for part, (invariant, paths, options) in SUITES.items():
                 if part in parts:
                     _suite(raw, claimed, part, invariant, suites.run(python, paths, *options))
@@ -145,6 +149,18 @@ def _live(raw: Raw, claimed: str, python: Path, asked: list[str]) -> None:
         _add(raw, place, invariant, record["faults"], rows=record["rows"])
         shown = {name: record[name] for name in ("name", "attempts", "seconds")}
         raw.processes.append({"claim": claimed, **shown})
+
+
+def _parse(raw: Raw, claimed: str, python: Path) -> None:
+    try:
+        found = suites.parse(python)
+    except (RuntimeError, subprocess.TimeoutExpired) as problem:
+        raw.gap(key(claimed, "parse"), PART, ERROR, str(problem))
+        return
+    over = [f"{f['name']}: {f['value']:.3f} s, not {f['bound']} s" for f in found]
+    faults = [said for said, f in zip(over, found, strict=True) if f["value"] > f["bound"]]
+    seconds = {figure["name"]: round(figure["value"], 4) for figure in found}
+    _add(raw, key(claimed, "parse"), IMPORT, faults or ([] if found else ["no figure"]), **seconds)
 
 
 def _suite(raw: Raw, claimed: str, part: str, invariant: str, seen: suites.Ended) -> None:

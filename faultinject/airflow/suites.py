@@ -6,6 +6,7 @@ finds is what was installed; a plugin of the test run states that it was.
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -14,10 +15,19 @@ import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
-COPIED = ("tests", "faultinject", "models", "certification", "tools", "airflow_tests", "docs")
+COPIED = (
+    "tests",
+    "faultinject",
+    "models",
+    "certification",
+    "tools",
+    "airflow_tests",
+    "docs",
+    "bench",
+)
 FILES = ("pyproject.toml", "README.md", "CHANGELOG.md")
 SUITE_S = 900.0
 PLUGIN = "faultinject.airflow.installed"
@@ -52,25 +62,40 @@ def run(python: Path, paths: Sequence[str], *options: str) -> Ended:
         report = folder / "report.xml"
         command = [str(python), "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", PLUGIN]
         command += [*options, f"--junitxml={report}", *paths]
-        # Only what a program needs: nothing may lead Python to the checkout.
-        kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG") if name in os.environ}
-        environ = {**kept, "PYTHONPATH": str(folder), "HOME": str(folder)}
         try:
-            done = subprocess.run(
-                command,
-                cwd=folder,
-                env=environ,
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=SUITE_S,
-                check=False,
-            )
+            done = _ended(command, folder)
         except subprocess.TimeoutExpired:
             return Ended(0, (), (f"the tests took more than {SUITE_S:g} s",))
         if not report.exists():
             return Ended(0, (), (f"pytest wrote no report: {(done.stdout + done.stderr)[-2000:]}",))
         return _read(report, done.returncode, done.stdout)
+
+
+def parse(python: Path) -> list[dict[str, Any]]:
+    """What a DAG file pays for the import, as figures with their bounds. Raises RuntimeError."""
+    with without_library() as folder:
+        done = _ended([str(python), "-m", "bench.airflow_parse", "--json"], folder)
+    try:
+        found = json.loads(done.stdout)
+    except ValueError:
+        raise RuntimeError(f"no figures: {(done.stdout + done.stderr)[-2000:]}") from None
+    return [dict(figure) for figure in found]
+
+
+def _ended(command: Sequence[str], folder: Path) -> subprocess.CompletedProcess[str]:
+    """A command run to its end in a folder. Raises subprocess.TimeoutExpired."""
+    # Only what a program needs: nothing may lead Python to the checkout.
+    kept = {name: os.environ[name] for name in ("PATH", "TMPDIR", "LANG") if name in os.environ}
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env={**kept, "PYTHONPATH": str(folder), "HOME": str(folder)},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SUITE_S,
+        check=False,
+    )
 
 
 def _read(report: Path, code: int, said: str) -> Ended:
