@@ -7,11 +7,11 @@ from pathlib import Path
 from certification.evidence import INCONCLUSIVE
 from certification.flow_records import NEEDED, add
 from certification.programme import Budget, Raw
-from faultinject.authoring_truth import Violated
 from faultinject.deletion_contests import Contest, acts_of
 from faultinject.deletion_matrix import BY_CONTRACT, depth_of, every_scene, lost_syncs
 from faultinject.deletion_persistence import Bounds, Search
 from faultinject.deletion_rules import RULES, witness
+from faultinject.violations import Violated
 
 STATES, CONTESTS, DEFECTS = "deletion-states", "deletion-contests", "deletion-defects"
 ONE_OUTCOME = (

@@ -22,11 +22,11 @@ from certification.evidence import INCONCLUSIVE
 from certification.flow_records import LOSER_IS_TOLD, NEEDED, NOTHING_LOST, add
 from certification.programme import Budget, Raw
 from faultinject.authoring_matrix import matrix
-from faultinject.authoring_truth import Violated
 from faultinject.authoring_worlds import old_workloads, seeded_workloads, workloads
 from faultinject.deleting import Deletions, template
 from faultinject.persistence import Bounds, Search, Workload
 from faultinject.schedules import explore
+from faultinject.violations import Violated
 from faultinject.writing import COMMANDS, MIGRATIONS, SINGLES, Bench, rounds, without_nameless
 from faultinject.zygote import Zygote
 

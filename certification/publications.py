@@ -8,12 +8,12 @@ from certification.evidence import INCONCLUSIVE
 from certification.flow_records import LOSER_IS_TOLD, NEEDED, NOTHING_LOST, add
 from certification.programme import Budget, Raw
 from faultinject import publishing_denials as denials
-from faultinject.authoring_truth import Violated
 from faultinject.publishing_matrix import matrix
 from faultinject.publishing_meetings import MEETINGS, explore
 from faultinject.publishing_rules import WINNER
 from faultinject.publishing_search import Bounds, Search, Workload
 from faultinject.publishing_worlds import clean_starts, thorough, workloads
+from faultinject.violations import Violated
 
 
 def run(raw: Raw, budget: Budget, _folder: Path, quick: bool) -> None:

@@ -14,9 +14,10 @@ from dpone.contracts.authoring import ConfinedReplaceOutcome, Status
 from dpone.contracts.errors_authoring import AtomicExchangeUnsupported, AuthoringError
 from dpone.ports import files
 from faultinject import authoring_truth as truth
-from faultinject.authoring_truth import LEAF, Answer, Case, D, E, Violated
+from faultinject.authoring_truth import LEAF, Answer, Case, D, E
 from faultinject.disk import MemoryFiles
 from faultinject.persistence import Run, Workload, confined, recovering, replacing
+from faultinject.violations import Violated, judged
 
 ERRORS: tuple[type[files.FilesError], ...] = (
     files.FilesError,
@@ -108,7 +109,7 @@ def explore(workload: Workload) -> Iterator[tuple[Denial, Answer]]:
 
 def _judge(denied: _Denied, answer: Answer) -> None:
     case = denied.case.after(*denied.trail, f"answered {answer!r}"[:300])
-    with truth.judged(case):
+    with judged(case):
         target = case.disk.at(LEAF)
         is_shown = target is not None and not target.by_user and target.data == D
         if not case.is_removal:

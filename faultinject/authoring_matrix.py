@@ -11,9 +11,9 @@ from typing import Any, Final
 
 from faultinject.authoring_rules import MEETING_RULES, RULES, meeting_witness, witness
 from faultinject.authoring_syncs import left_out, sites
-from faultinject.authoring_truth import Violated
 from faultinject.authoring_worlds import old_workloads, seeded_workloads, workloads
 from faultinject.persistence import Bounds, first_violation
+from faultinject.violations import Violated
 
 MODULES: Final = frozenset(
     {"earlier", "record", "recover", "rehearse", "remove", "replace", "retire"}

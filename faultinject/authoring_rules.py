@@ -11,10 +11,10 @@ from typing import Final
 
 from faultinject.authoring_contests import CONTESTS
 from faultinject.authoring_seeds import Cut, planted
-from faultinject.authoring_truth import Violated
 from faultinject.authoring_worlds import workloads
 from faultinject.persistence import Bounds, first_violation
 from faultinject.schedules import explore
+from faultinject.violations import Violated
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,6 @@ the first row of the table: what cannot be read blocks automatic recovery until 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from dpone.contracts.authoring import (
@@ -27,27 +25,13 @@ from dpone.contracts.errors_authoring import (
 from dpone.contracts.transaction import PHASE_OFFSET
 from faultinject.authoring_editors import Act
 from faultinject.authoring_inodes import FOREIGN, Disk, Inode
+from faultinject.violations import demand
 
 LEAF = "pipeline.yaml"
 E = b"expected: earlier\n"
 D = b"desired: later and longer\n"
 
 Answer = ConfinedReplaceOutcome | ConfinedRecoveryOutcome | ConfinedRollbackOutcome | AuthoringError
-
-
-class Violated(Exception):
-    """A rule does not hold. `trail` is how it came to that, one step each."""
-
-    def __init__(self, rule: str, detail: str, trail: tuple[str, ...] = ()) -> None:
-        super().__init__(f"{rule}: {detail}")
-        self.rule = rule
-        self.detail = detail
-        self.trail = trail
-
-    def explain(self) -> str:
-        """The rule, and one line for each step that leads to it."""
-        steps = [f"{number:3d}. {step}" for number, step in enumerate(self.trail, 1)]
-        return "\n".join([f"{self.rule}: {self.detail}", *steps])
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,22 +64,6 @@ class Case:
         return replace(self, disk=disk or self.disk, trail=(*self.trail, *steps))
 
 
-@contextmanager
-def judged(case: Case) -> Iterator[None]:
-    """Give a violation its trail."""
-    try:
-        yield
-    except Violated as found:
-        if not found.trail:
-            found.trail = case.trail
-        raise
-
-
-def _demand(fact: bool, rule: str, detail: str) -> None:
-    if not fact:
-        raise Violated(rule, detail)
-
-
 def is_ours(inode: Inode | None) -> bool:
     """Whether this is a file that our change made, and that nobody wrote to since."""
     return inode is not None and not inode.by_user
@@ -107,41 +75,41 @@ def at_rest(case: Case) -> None:
     target = disk.at(LEAF)
     is_removed = case.act is not None and case.act.may_remove
     may_remove = case.is_removal or case.is_seeded or is_removed
-    _demand(target is not None or may_remove, "I1 never absent", "the name shows nothing")
+    demand(target is not None or may_remove, "I1 never absent", "the name shows nothing")
     if is_ours(target):
         assert target is not None
-        _demand(target.data == D, "I1 never torn", f"the name shows {target.data[:40]!r} of ours")
+        demand(target.data == D, "I1 never torn", f"the name shows {target.data[:40]!r} of ours")
     is_known = case.act is None and not case.is_seeded
     if target is not None and target.number == case.expected and is_known:
-        _demand(
+        demand(
             target.data == (D if case.is_removal else E),
             "I1 never torn",
             f"the earlier file holds {target.data[:40]!r}",
         )
     lost = disk.precious - disk.reachable()
-    _demand(not lost, "I5 no byte of others lost", f"no name shows {sorted(lost)!r:.60}")
+    demand(not lost, "I5 no byte of others lost", f"no name shows {sorted(lost)!r:.60}")
     if case.acknowledged:
         number = target.number if target is not None else 0
         is_undone = number == case.expected or (target is None and case.act is None)
-        _demand(not is_undone, "I2 acknowledged is durable", "the acknowledged change is undone")
+        demand(not is_undone, "I2 acknowledged is durable", "the acknowledged change is undone")
 
 
 def live_versions(case: Case) -> None:
     """While nothing crashes, every version of others has a name, durable or not."""
     lost = case.disk.precious - case.disk.reachable()
-    _demand(not lost, "I5 no byte of others lost", f"no name shows {sorted(lost)!r:.60}")
+    demand(not lost, "I5 no byte of others lost", f"no name shows {sorted(lost)!r:.60}")
 
 
 def still_there(before: Case, after: Case) -> None:
     """Recovery never empties the name, unless it is there to remove the file."""
     if before.disk.at(LEAF) is not None and not before.is_removal:
-        _demand(after.disk.at(LEAF) is not None, "I1 never absent", "recovery emptied the name")
+        demand(after.disk.at(LEAF) is not None, "I1 never absent", "recovery emptied the name")
 
 
 def rescued(case: Case) -> None:
     """Whoever was held up while a file lost its name finds what he wrote under some name."""
     lost = case.disk.rescuable - case.disk.reachable()
-    _demand(not lost, "I5 no byte of others lost", f"not rescued: {sorted(lost)!r:.60}")
+    demand(not lost, "I5 no byte of others lost", f"not rescued: {sorted(lost)!r:.60}")
     case.disk.precious |= case.disk.rescuable
     case.disk.rescuable.clear()
 
@@ -154,7 +122,7 @@ def earlier_version(before: Disk, after: Disk) -> None:
         if name.endswith("transaction.json")
     ]
     if before.at(LEAF) is None and E in before.reachable() and phases in ([b"1"], [b"2"]):
-        _demand(E in after.reachable(), "I5 no byte of others lost", "the earlier bytes went")
+        demand(E in after.reachable(), "I5 no byte of others lost", "the earlier bytes went")
 
 
 def leftovers(case: Case) -> list[str]:
@@ -178,9 +146,7 @@ def answered(case: Case, answer: Answer, *, raced: bool) -> Case:
         return _refused(case, answer)
     name = answer.recovery_name
     if name is not None:
-        _demand(
-            case.disk.at(name) is not None, "I9 outcomes are true", f"{name} is told, not there"
-        )
+        demand(case.disk.at(name) is not None, "I9 outcomes are true", f"{name} is told, not there")
         case = replace(case, told=case.told | {name})
     if isinstance(answer, ConfinedRollbackOutcome):
         _removed(case, answer)
@@ -192,24 +158,24 @@ def answered(case: Case, answer: Answer, *, raced: bool) -> Case:
         _needs_a_person(case, answer, raced=raced)
     if not answer.cleanup_required:
         found = leftovers(case)
-        _demand(not found, "I7 no residue", f"{found} left and not told")
+        demand(not found, "I7 no residue", f"{found} left and not told")
     return case
 
 
 def _refused(case: Case, answer: AuthoringError) -> Case:
-    _demand(
+    demand(
         not isinstance(answer, TransactionInProgress),
         "I4 the dead block nobody",
         "in progress, and nobody lives",
     )
     # No world here has a file with two names.
-    _demand(not isinstance(answer, TargetHardLinked), "I9 outcomes are true", "no second link")
+    demand(not isinstance(answer, TargetHardLinked), "I9 outcomes are true", "no second link")
     if isinstance(answer, RecoveryRequired):
         name = str(answer.fields.get("recovery_name", "none"))
         told = case.told if name == "none" else case.told | {name}
         return replace(case, told=told)
     found = leftovers(case)
-    _demand(not found, "I7 no residue", f"{found} left after a refusal")
+    demand(not found, "I7 no residue", f"{found} left after a refusal")
     return case
 
 
@@ -221,11 +187,9 @@ def _committed(
     is_shown = is_known and target is not None and target.data == D
     if isinstance(answer, ConfinedReplaceOutcome):
         is_shown = is_shown or (target is not None and target.data == D and not answer.changed)
-        _demand(
-            is_shown or case.act is not None, "I9 outcomes are true", "committed, and not shown"
-        )
+        demand(is_shown or case.act is not None, "I9 outcomes are true", "committed, and not shown")
     elif not raced:
-        _demand(
+        demand(
             is_shown != answer.changed_since,
             "I9 outcomes are true",
             f"changed_since is {answer.changed_since}; desired bytes of ours: {is_shown}",
@@ -238,26 +202,26 @@ def _rolled_back(
     target = case.disk.at(LEAF)
     is_shown = is_ours(target) and target is not None and target.data == D
     is_free = case.is_removal or case.is_seeded
-    _demand(not is_shown or is_free, "I9 outcomes are true", "rolled back, and shown")
-    _demand(not case.acknowledged, "I9 outcomes are true", "acknowledged, then rolled back")
+    demand(not is_shown or is_free, "I9 outcomes are true", "rolled back, and shown")
+    demand(not case.acknowledged, "I9 outcomes are true", "acknowledged, then rolled back")
     if raced:
         return
     kept = case.disk.at(answer.recovery_name) if answer.recovery_name is not None else None
     is_foreign = kept is not None and kept.number >= FOREIGN and kept.data in case.disk.precious
     is_foreign = is_foreign and not case.is_removal and case.expected != 0
-    _demand(not is_foreign, "I9 outcomes are true", "bytes of others are kept, and nobody is told")
+    demand(not is_foreign, "I9 outcomes are true", "bytes of others are kept, and nobody is told")
     if answer.reason == "not_committed" and case.expected and not case.is_removal:
         is_earlier = target is not None and target.number == case.expected and target.data == E
-        _demand(is_earlier, "I9 outcomes are true", "not committed, and the source had changed")
+        demand(is_earlier, "I9 outcomes are true", "not committed, and the source had changed")
     if answer.reason == "not_owned" and not case.is_seeded:
         is_owned = target is not None and target.number == case.expected
-        _demand(not is_owned, "I9 outcomes are true", "not owned, and it is")
+        demand(not is_owned, "I9 outcomes are true", "not owned, and it is")
     if answer.reason == "source_missing":
-        _demand(target is None, "I9 outcomes are true", "missing, and there")
+        demand(target is None, "I9 outcomes are true", "missing, and there")
     if answer.reason in ("source_changed", "not_committed") and not case.is_removal:
-        _demand(target is not None, "I9 outcomes are true", f"{answer.reason}, and missing")
+        demand(target is not None, "I9 outcomes are true", f"{answer.reason}, and missing")
     if answer.reason == "source_changed":
-        _demand(case.act is not None or case.is_seeded, "I9 outcomes are true", "nobody changed it")
+        demand(case.act is not None or case.is_seeded, "I9 outcomes are true", "nobody changed it")
 
 
 def _needs_a_person(
@@ -266,11 +230,11 @@ def _needs_a_person(
     act = case.act
     if case.is_seeded or (act is not None and act.is_opaque):
         return
-    _demand(act is not None, "I3 no needless manual recovery", f"{answer.reason}, and no rival")
+    demand(act is not None, "I3 no needless manual recovery", f"{answer.reason}, and no rival")
     is_shown = is_ours(case.disk.at(LEAF)) and not case.is_removal
-    _demand(not is_shown, "I3 no needless manual recovery", "his version could have its name back")
+    demand(not is_shown, "I3 no needless manual recovery", "his version could have its name back")
     kept = case.disk.at(answer.recovery_name) if answer.recovery_name is not None else None
-    _demand(
+    demand(
         kept is not None and kept.by_user,
         "I3 no needless manual recovery",
         f"{answer.reason}: what is kept is nobody's",
@@ -285,12 +249,12 @@ def _newer(case: Case, answer: ConfinedRecoveryOutcome, kept: Inode | None) -> N
     if target is None or kept is None or {target.kind, kept.kind} != {Kind.FILE}:
         return
     wanted = "recovery" if kept.modified > target.modified else "target"
-    _demand(answer.newer == wanted, "I9 outcomes are true", f"newer is {answer.newer or 'unsaid'}")
+    demand(answer.newer == wanted, "I9 outcomes are true", f"newer is {answer.newer or 'unsaid'}")
 
 
 def _removed(case: Case, answer: ConfinedRollbackOutcome) -> None:
     target = case.disk.at(LEAF)
     is_there = target is not None and target.number == case.expected
-    _demand(not (answer.removed and is_there), "I9 outcomes are true", "removed, and still shown")
+    demand(not (answer.removed and is_there), "I9 outcomes are true", "removed, and still shown")
     if answer.reason == "missing":
-        _demand(target is None, "I9 outcomes are true", "missing, and there")
+        demand(target is None, "I9 outcomes are true", "missing, and there")

@@ -14,13 +14,13 @@ from dataclasses import dataclass, field, replace
 from dpone.contracts import cache_layout as layout
 from dpone.contracts.errors import DponeError
 from faultinject import deletion_truth as truth
-from faultinject.authoring_truth import Violated
 from faultinject.deletion_disk import CacheDisk
 from faultinject.deletion_memory import MemoryCache
 from faultinject.deletion_persistence import Run
 from faultinject.deletion_scenes import OTHER_REVIEW, Answer, Scene, applying, plan_of
 from faultinject.deletion_standing import promote, rebuild
 from faultinject.deletion_truth import ENVIRONMENT, Case
+from faultinject.violations import Violated, demand, judged
 
 _CHANGES = (
     *("create", "replace", "carry", "append", "unlink", "remove-folder", "make-folder"),
@@ -220,7 +220,7 @@ class Contest:
                     continue
                 self.known.add(state.key())
                 self.seen.states += 1
-                with truth.judged(state):
+                with judged(state):
                     truth.at_rest(state)
                 again = Run(state.after("run again:", disk=state.disk), self.scene, lambda _: False)
                 self._settle(again.ended(), again.answer)
@@ -232,12 +232,12 @@ class Contest:
 
     def _settle(self, case: Case, answer: Answer) -> None:
         """The command has ended, says the same again, and a fresh review ends everything."""
-        with truth.judged(case):
+        with judged(case):
             truth.at_rest(case)
             self._answered(answer)
         again = Run(case.after("run again:"), self.scene, lambda _: False)
         case = again.ended()
-        with truth.judged(case):
+        with judged(case):
             if again.answer.outcome != answer.outcome and answer.exit_code == 0:
                 raise Violated(truth.ONE_OUTCOME, f"then {again.answer.code}")
             self._answered(again.answer)
@@ -251,7 +251,7 @@ class Contest:
 
     def _reviewed(self, case: Case) -> None:
         """A fresh plan commits; what it could plan is gone, and the trash is empty."""
-        with truth.judged(case):
+        with judged(case):
             try:
                 plan = plan_of(case.disk, case.book.base)
             except DponeError as error:
@@ -262,7 +262,7 @@ class Contest:
         # What was built later was reviewed now; what is protected may not go.
         spared = case.spared if "promote" in self.act.name else ()
         after = replace(case.after(f"reviewed anew: {said.code}"), spared=spared)
-        with truth.judged(after):
+        with judged(after):
             if said.exit_code != 0:
                 raise Violated(truth.ENDS, f"a fresh review: {said.code} {said.report!r:.200}")
             truth.at_rest(after)
@@ -273,11 +273,11 @@ def _emptied(case: Case) -> None:
     disk, base = case.disk, case.book.base
     trash = disk.find(layout.TRASH, base)
     left = sorted(trash.entries.live) if trash is not None and trash.entries is not None else []
-    truth.demand(not left, truth.NO_GARBAGE, f"{left} is left in the trash")
+    demand(not left, truth.NO_GARBAGE, f"{left} is left in the trash")
     state = truth.recovery_of(disk, base)
     phases = {it.phase for it in state.transactions.values()}
-    truth.demand(phases <= {"restored"}, truth.NO_GARBAGE, f"the log knows {sorted(phases)}")
+    demand(phases <= {"restored"}, truth.NO_GARBAGE, f"the log knows {sorted(phases)}")
     statuses = {it.status for it, _ in truth.receipts_of(disk, base).values()}
-    truth.demand("applying" not in statuses, truth.ENDS, "an operation has not ended")
+    demand("applying" not in statuses, truth.ENDS, "an operation has not ended")
     left = [path for path, _ in disk.tree(base) if path.endswith((".tmp", ".making"))]
-    truth.demand(not left, truth.NO_GARBAGE, f"{left} is left")
+    demand(not left, truth.NO_GARBAGE, f"{left} is left")

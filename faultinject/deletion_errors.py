@@ -6,14 +6,10 @@ number before it does anything.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
-from unittest import mock
+from contextlib import AbstractContextManager
 
-from dpone.adapters.posix import cachefiles, files, glance, held, swap
-from faultinject.failing_calls import Calls
+from dpone.adapters.posix import cachefiles, files, held
+from faultinject.failing_calls import Calls, counted
 
 _CHANGING = (
     *("link", "unlink", "mkdir", "rmdir", "write", "pwrite", "fsync", "fdatasync"),
@@ -23,32 +19,7 @@ _READING = ("open", "pread", "fstat", "scandir", "readlink")
 CHANGING = frozenset({*_CHANGING, "move", "carry"})
 
 
-class _System:
-    """The module `os` with some functions counted."""
-
-    def __init__(self, calls: Calls) -> None:
-        for name in (*_CHANGING, *_READING):
-            setattr(self, name, calls.wrapped(name, getattr(os, name)))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(os, name)
-
-
-@contextmanager
-def failing(calls: Calls) -> Iterator[Calls]:
+def failing(calls: Calls) -> AbstractContextManager[Calls]:
     """Let the adapter's calls be counted, and fail, until the block ends."""
-    system = _System(calls)
-    patches: list[Any] = [mock.patch.object(it, "os", system) for it in (cachefiles, files, held)]
-    patches += [
-        mock.patch.object(swap, "move", calls.wrapped("move", swap.move)),
-        mock.patch.object(swap, "carry", calls.wrapped("carry", swap.carry)),
-        mock.patch.object(glance, "at_name", calls.wrapped("look", glance.at_name)),
-        mock.patch.object(glance, "at_descriptor", calls.wrapped("look", glance.at_descriptor)),
-    ]
-    for patch in patches:
-        patch.start()
-    try:
-        yield calls
-    finally:
-        for patch in reversed(patches):
-            patch.stop()
+    names = (*_CHANGING, *_READING)
+    return counted(calls, (cachefiles, files, held), names, ("move", "carry"))

@@ -11,12 +11,12 @@ from functools import cache
 from typing import Any
 
 from dpone.contracts.cache_layout import TRASH
-from faultinject.authoring_truth import Violated
 from faultinject.deletion_contests import Contest, acts_of
 from faultinject.deletion_desk_scenes import desk_scenes
 from faultinject.deletion_persistence import Bounds, Search
 from faultinject.deletion_scenes import Scene, scenes
 from faultinject.deletion_syncs import FIRM, left_out, sites
+from faultinject.violations import Violated
 
 SWAP = "build over"
 # The format of a receipt promises this sync, at most 64 an attempt; the protocol does not need it.

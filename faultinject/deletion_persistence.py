@@ -14,10 +14,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from faultinject import deletion_truth as truth
-from faultinject.authoring_truth import Violated
 from faultinject.deletion_memory import MemoryCache
 from faultinject.deletion_scenes import Answer, Scene
 from faultinject.deletion_truth import Case
+from faultinject.violations import Violated, judged
 
 STEPS_MAX = 5000
 
@@ -118,7 +118,7 @@ class Search:
     def _begin(self) -> Case:
         case = self.scene.begin()
         case.disk.is_ordered = not self.bounds.weak
-        with truth.judged(case):
+        with judged(case):
             truth.at_rest(case)
         return case
 
@@ -162,7 +162,7 @@ class Search:
         self._ask_again(after, answer)
 
     def _judge(self, case: Case, *, is_disturbed: bool) -> None:
-        with truth.judged(case):
+        with judged(case):
             truth.at_rest(case)
             truth.ended(case, is_disturbed=is_disturbed)
 
@@ -172,7 +172,7 @@ class Search:
             return
         self.finished.add(key)
         again = self._run(case.after("ask again:", disk=case.disk.copy()), _never)
-        with truth.judged(said := again.ended()):
+        with judged(said := again.ended()):
             if answer.told is not None and not again.answer.replayed:
                 raise Violated(truth.ONE_OUTCOME, "asked again, it did something")
         self._judge(said, is_disturbed=False)
@@ -195,7 +195,7 @@ class Search:
             return False
         self.seen.add(key)
         self.figures.states += 1
-        with truth.judged(case):
+        with judged(case):
             truth.at_rest(case)
         self.queue.append(replace(case, depth=case.depth + 1))
         return True

@@ -14,10 +14,10 @@ from unittest import mock
 
 from faultinject import authoring_seeds
 from faultinject.authoring_seeds import Cut
-from faultinject.authoring_truth import Violated
 from faultinject.deletion_contests import Contest, acts_of
 from faultinject.deletion_matrix import Row, every_scene
 from faultinject.deletion_persistence import Bounds, first_violation
+from faultinject.violations import Violated
 
 
 @dataclass(frozen=True)

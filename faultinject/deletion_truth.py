@@ -7,7 +7,6 @@ contracts; it never asks the code that it judges what to do next. Each rule has 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,9 +17,9 @@ from dpone.contracts.retention_archive import ARCHIVE
 from dpone.contracts.retention_log import Replayed
 from dpone.contracts.retention_receipt import LegacyReceipt, Receipt, decode_receipt
 from dpone.retention.cache import read_receipts, read_recovery
-from faultinject.authoring_truth import Violated
 from faultinject.deletion_disk import CacheDisk
 from faultinject.deletion_memory import MemoryCache
+from faultinject.violations import Violated, demand
 
 ENVIRONMENT = "dev"
 Tree = dict[str, tuple[str, bytes]]
@@ -98,23 +97,6 @@ class Case:
     def after(self, *steps: str, disk: CacheDisk | None = None) -> Case:
         """The case some steps later."""
         return replace(self, disk=disk or self.disk, trail=(*self.trail, *steps))
-
-
-@contextmanager
-def judged(case: Case) -> Iterator[None]:
-    """Give a violation its trail."""
-    try:
-        yield
-    except Violated as found:
-        if not found.trail:
-            found.trail = case.trail
-        raise
-
-
-def demand(fact: object, rule: str, detail: str) -> None:
-    """A rule holds, or is violated."""
-    if not fact:
-        raise Violated(rule, detail)
 
 
 # -- reading ---------------------------------------------------------------------------------------

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from types import ModuleType
 from typing import Any
 from unittest import mock
 
@@ -84,8 +85,8 @@ class Calls:
 class _System:
     """The module `os` with some functions counted."""
 
-    def __init__(self, calls: Calls) -> None:
-        for name in _NAMES:
+    def __init__(self, calls: Calls, names: Iterable[str] = _NAMES) -> None:
+        for name in names:
             setattr(self, name, calls.wrapped(name, getattr(os, name)))
 
     def __getattr__(self, name: str) -> Any:
@@ -93,25 +94,25 @@ class _System:
 
 
 @contextmanager
-def failing(calls: Calls) -> Iterator[Calls]:
-    """Let the adapter's calls be counted, and fail, until the block ends."""
-    system = _System(calls)
-    patches: list[Any] = [
-        mock.patch.object(module, "os", system) for module in (files, held, attributes)
-    ]
-    patches += [
-        mock.patch.object(swap, "exchange", calls.wrapped("exchange", swap.exchange)),
-        mock.patch.object(swap, "move", calls.wrapped("move", swap.move)),
-        mock.patch.object(glance, "at_name", calls.wrapped("look", glance.at_name)),
-        mock.patch.object(glance, "at_descriptor", calls.wrapped("look", glance.at_descriptor)),
-    ]
-    for patch in patches:
-        patch.start()
-    try:
+def counted(
+    calls: Calls, modules: Sequence[ModuleType], names: Iterable[str], moves: Sequence[str]
+) -> Iterator[Calls]:
+    """Let calls of `os` in these modules, moves and looks be counted, and fail, until the end."""
+    system = _System(calls, names)
+    patches: list[Any] = [mock.patch.object(module, "os", system) for module in modules]
+    looks = [(glance, "at_name", "look"), (glance, "at_descriptor", "look")]
+    for module, function, name in [*((swap, move, move) for move in moves), *looks]:
+        wrapped = calls.wrapped(name, getattr(module, function))
+        patches.append(mock.patch.object(module, function, wrapped))
+    with ExitStack() as stack:
+        for patch in patches:
+            stack.enter_context(patch)
         yield calls
-    finally:
-        for patch in reversed(patches):
-            patch.stop()
+
+
+def failing(calls: Calls) -> AbstractContextManager[Calls]:
+    """Let the adapter's calls be counted, and fail, until the block ends."""
+    return counted(calls, (files, held, attributes), _NAMES, ("exchange", "move"))
 
 
 @contextmanager

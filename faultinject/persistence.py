@@ -24,8 +24,9 @@ from dpone.contracts.errors_authoring import AuthoringError, RecoveryRequired
 from faultinject import authoring_truth as truth
 from faultinject.authoring_editors import Act, follow, write_late
 from faultinject.authoring_inodes import Disk
-from faultinject.authoring_truth import LEAF, Answer, Case, D, E, Violated
+from faultinject.authoring_truth import LEAF, Answer, Case, D, E
 from faultinject.disk import MemoryFiles
+from faultinject.violations import Violated, judged
 
 Call = Callable[[ConfinedFiles], Answer]
 STEPS_MAX = 400
@@ -170,7 +171,7 @@ class Run:
 
     def _rest(self) -> None:
         now = self.case.after(*self.labels)
-        with truth.judged(now):
+        with judged(now):
             truth.live_versions(now)
 
     def _note(self, *steps: str) -> None:
@@ -190,7 +191,7 @@ class Run:
     def ended(self) -> Case:
         """The judged case after the call."""
         now = self.case.after(*self.labels, disk=self.case.disk)
-        with truth.judged(now):
+        with judged(now):
             truth.rescued(now)
             return truth.answered(now, self.answer, raced=self.is_raced)
 
@@ -228,7 +229,7 @@ class Search:
 
     def _first(self, run: Run) -> None:
         case = run.ended()
-        with truth.judged(case):
+        with judged(case):
             truth.live_versions(case)
         moments = run.moments[:-1]
         for moment in moments:
@@ -252,7 +253,7 @@ class Search:
         if done and not isinstance(answer, AuthoringError):
             # Whatever the power does now, nothing of the transaction may come back.
             for state in last.disk.power_cuts(weak=self.bounds.weak):
-                with truth.judged(now := last.after("power cut", disk=state)):
+                with judged(now := last.after("power cut", disk=state)):
                     found = truth.leftovers(now)
                     if found:
                         raise Violated("I7 no residue", f"{found} come back after the answer")
@@ -274,7 +275,7 @@ class Search:
             return
         self.seen.add(key)
         self.figures.states += 1
-        with truth.judged(case):
+        with judged(case):
             truth.at_rest(case)
         self.queue.append(replace(case, depth=case.depth + 1))
 
@@ -296,7 +297,7 @@ class Search:
 
     def _kept_versions(self, before: Case, run: Run, after: Case) -> None:
         """Where the name is missing and nothing was committed, the earlier bytes are kept."""
-        with truth.judged(after):
+        with judged(after):
             if not run.is_raced:
                 truth.still_there(before, after)
             if not run.is_raced and not before.is_removal:
@@ -306,7 +307,7 @@ class Search:
         """Recovery has nothing more to do, the leaf works, and the same change ends."""
         idle = Run(case.after("recover again:"), recovering)
         case = idle.ended()
-        with truth.judged(case):
+        with judged(case):
             if _is_pending(idle.answer):
                 case = self._by_hand(case)
             elif (
@@ -329,7 +330,7 @@ class Search:
     def _retry(self, case: Case) -> None:
         run = Run(case.after("replace again:"), replacing)
         case = run.ended()
-        with truth.judged(case):
+        with judged(case):
             truth.live_versions(case)
             answer = run.answer
             if isinstance(answer, RecoveryRequired):

@@ -19,11 +19,11 @@ from dpone.ports import files
 from faultinject import publishing_truth as truth
 from faultinject.authoring_denials import CHANGES
 from faultinject.authoring_inodes import Disk
-from faultinject.authoring_truth import Violated
 from faultinject.disk import MemoryFiles
 from faultinject.persistence import confined
 from faultinject.publishing_search import Call, Run, Workload, publishing, recovering, spot
 from faultinject.publishing_truth import Answer, Case, Rival
+from faultinject.violations import Violated, judged
 
 # Nothing fails but what makes a change durable, or everything that changes anything.
 ERRORS: dict[type[files.FilesError], tuple[str, ...]] = {
@@ -80,7 +80,7 @@ class _Denied:
         is_after = label.startswith("after ")
         if is_after:
             now = self.case.after(*self.trail, label)
-            with truth.judged(now):
+            with judged(now):
                 truth.at_rest(now)
                 self.is_in_force = truth.stays(now, was=self.is_in_force)
         name = label.removeprefix("after ")
@@ -123,7 +123,7 @@ def explore(
 
 def _judge(denied: _Denied, workload: Workload) -> None:
     case = denied.case.after(*denied.trail, f"answered {denied.answer!r}"[:400])
-    with truth.judged(case):
+    with judged(case):
         truth.at_rest(case)
         case = truth.answered(case, denied.answer, raced=case.rival is not None)
         if not denied.denial.for_ever:
@@ -135,7 +135,7 @@ def _judge(denied: _Denied, workload: Workload) -> None:
     disk = _forgotten(case.disk.killed(), workload)
     for name, state in (("killed", disk), *(("power cut", s) for s in disk.power_cuts(weak=True))):
         now = truth.untold(case.after(name, disk=state))
-        with truth.judged(now):
+        with judged(now):
             truth.at_rest(now)
         _ends(now, "recover", recovering)
         _ends(now, "publish again", publishing)
@@ -165,7 +165,7 @@ def _ends(case: Case, name: str, call: Call) -> None:
     plan = case.first or case.plan
     run = Run(replace(case.after(f"{name}:", disk=case.disk.copy()), acknowledged=False), call)
     after = truth.untold(run.case.after(*run.labels))
-    with truth.judged(after):
+    with judged(after):
         is_done = isinstance(run.answer, tuple | PublishOutcome)
         if case.rival is None and not is_done:
             raise Violated("I8 the plan ends", f"{name} does not: {run.answer}")

@@ -12,11 +12,11 @@ from typing import Final
 
 from faultinject.authoring_matrix import Row
 from faultinject.authoring_syncs import BYTES, left_out, sites
-from faultinject.authoring_truth import Violated
 from faultinject.publishing_meetings import MEETING_RULES, meeting_witness
 from faultinject.publishing_rules import RULES, WINNER, denied_violation, witness
 from faultinject.publishing_search import Bounds, Workload, first_violation
 from faultinject.publishing_worlds import workloads
+from faultinject.violations import Violated
 
 MODULES: Final = frozenset({"fragments", "publish", "receipts", "undo"})
 # The byte of a journal's phase is the only one that is patched where files can lack a name.

@@ -22,13 +22,13 @@ from dpone.contracts.publication import Publication, PublishOutcome
 from faultinject import publishing_truth as truth
 from faultinject import schedules
 from faultinject.authoring_seeds import Cut, planted
-from faultinject.authoring_truth import Violated
 from faultinject.disk import Crash
 from faultinject.publishing_rules import Rule
 from faultinject.publishing_search import Run, publishing, recovering
 from faultinject.publishing_truth import Case
 from faultinject.publishing_worlds import ALL_NEW, OTHER, OTHER_NEW, PLAN, standing
 from faultinject.schedules import Race, Schedule
+from faultinject.violations import Violated, judged
 
 
 def _publish(plan: Publication, library: ConfinedFiles) -> object:
@@ -151,7 +151,7 @@ def _judge(meeting: Meeting, race: Race, figures: Figures) -> None:
     has_died = any(isinstance(worker.error, Crash) for worker in race.workers)
     figures.crashed += has_died
     figures.answers.add((_word(race.workers[0].answer), _word(race.workers[1].answer)))
-    with truth.judged(case):
+    with judged(case):
         for worker in race.workers:
             if worker.error is not None and not isinstance(worker.error, Crash):
                 raise Violated("I9 outcomes are true", f"{worker.error!r} came out")
@@ -206,11 +206,11 @@ def _recovered(meeting: Meeting, case: Case, *, has_died: bool) -> None:
     for plan, other in (meeting.plans, meeting.plans[::-1]):
         run = Run(replace(case.after("recover:"), plan=plan, first=other), recovering)
         case = replace(case, trail=(*case.trail, *run.labels))
-    with truth.judged(case):
+    with judged(case):
         _nothing_left(meeting, case, has_died=has_died)
     first, second = meeting.plans
     run = Run(replace(case.after("publish again:"), plan=first, first=second), publishing)
-    with truth.judged(run.case):
+    with judged(run.case):
         is_free = not truth.in_force(replace(case, plan=second)) or first is second
         if is_free and not isinstance(run.answer, PublishOutcome):
             raise Violated("I8 the plan ends", f"it does not: {run.answer}")

@@ -12,10 +12,10 @@ from typing import Final
 
 from faultinject import publishing_denials as denials
 from faultinject.authoring_seeds import Cut, planted
-from faultinject.authoring_truth import Violated
 from faultinject.publishing_search import Bounds, Workload, first_violation
 from faultinject.publishing_truth import Rival
 from faultinject.publishing_worlds import PLAN, rivals, workloads
+from faultinject.violations import Violated
 
 
 @dataclass(frozen=True)

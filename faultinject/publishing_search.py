@@ -22,11 +22,11 @@ from dpone.contracts.errors_authoring import SourceMissing
 from dpone.contracts.publication import FileOutcome, Publication, PublishOutcome
 from faultinject import publishing_truth as truth
 from faultinject.authoring_inodes import ROOT, Disk
-from faultinject.authoring_truth import Violated
 from faultinject.disk import MemoryFiles
 from faultinject.persistence import confined
 from faultinject.publishing_keys import key_of
 from faultinject.publishing_truth import Answer, Case, Rival
+from faultinject.violations import Violated, judged
 
 Call = Callable[[Publisher, Publication], Answer]
 STEPS_MAX = 2000
@@ -166,7 +166,7 @@ class Run:
 
     def _rest(self) -> None:
         now = self.case.after(*self.labels)
-        with truth.judged(now):
+        with judged(now):
             truth.at_rest(now)
             self._is_in_force = truth.stays(now, was=self._is_in_force)
 
@@ -191,7 +191,7 @@ class Run:
     def ended(self) -> Case:
         """The judged case after the call."""
         now = replace(self.case.after(*self.labels), spoiled=False)
-        with truth.judged(now):
+        with judged(now):
             truth.at_rest(replace(now, spoiled=self.case.spoiled))
             if isinstance(self.answer, Unpublished) and not self.answer.outcome.cleanup_required:
                 truth.emptied(now, self.made)
@@ -278,7 +278,7 @@ class Search:
         )
         for state in last.disk.power_cuts(weak=self.bounds.weak):
             now = last.after("power cut", disk=state)
-            with truth.judged(now):
+            with judged(now):
                 truth.lasts(now, answer, run.made)
         return last
 
@@ -294,7 +294,7 @@ class Search:
 
     def _add(self, case: Case) -> None:
         self.figures.crashes += 1
-        with truth.judged(case):
+        with judged(case):
             truth.at_rest(case)
         case = replace(case, spoiled=False)
         key = key_of(case)
@@ -321,7 +321,7 @@ class Search:
 
     def _concluded(self, case: Case) -> None:
         """After recovery nothing waits any more, and no file of ours is without its root."""
-        with truth.judged(case):
+        with judged(case):
             truth.undone(case)
             found = truth.leftovers(case)
             if found and not (case.rival is not None and case.rival.is_opaque):
@@ -333,7 +333,7 @@ class Search:
         begun = replace(begun, disk=case.disk.copy(), plan=self.workload.other, first=case.plan)
         run = self._run(begun, publishing)
         after = truth.untold(replace(run.case.after(*run.labels), plan=case.plan, first=None))
-        with truth.judged(after):
+        with judged(after):
             is_done = isinstance(run.answer, PublishOutcome)
             if truth.in_force(case):
                 truth.at_rest(replace(after, acknowledged=case.acknowledged))
@@ -352,7 +352,7 @@ class Search:
         self.tried.add(key)
         run = self._run(case.after("publish once more:", disk=case.disk.copy()), publishing)
         case = run.ended()
-        with truth.judged(case):
+        with judged(case):
             is_done = isinstance(run.answer, PublishOutcome)
             if case.rival is None and not is_done:
                 raise Violated("I8 the plan ends", f"it does not: {run.answer}")

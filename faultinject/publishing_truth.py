@@ -7,8 +7,7 @@ moment: a root of ours stands on what it names, and new files appear and go in t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -18,7 +17,7 @@ from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import RecoveryRequired, TransactionInProgress
 from dpone.contracts.publication import Change, FileOutcome, Publication, PublishOutcome
 from faultinject.authoring_inodes import ROOT, Disk, Inode
-from faultinject.authoring_truth import Violated
+from faultinject.violations import demand
 
 Concluded = tuple[FileOutcome, ...]
 Answer = PublishOutcome | Unpublished | DponeError | Concluded
@@ -78,22 +77,6 @@ class Case:
         return self.rival is not None and self.rival.path == path and self.rival.may_remove
 
 
-@contextmanager
-def judged(case: Case) -> Iterator[None]:
-    """Give a violation its trail."""
-    try:
-        yield
-    except Violated as found:
-        if not found.trail:
-            found.trail = case.trail
-        raise
-
-
-def _demand(fact: bool, rule: str, detail: str) -> None:
-    if not fact:
-        raise Violated(rule, detail)
-
-
 # -- what is there ---------------------------------------------------------------------------------
 
 
@@ -148,10 +131,10 @@ def at_rest(case: Case) -> None:
     if not case.loose:
         _ordered(case)
     lost = case.disk.precious - case.disk.reachable()
-    _demand(not lost, "I5 no byte of others lost", f"no name shows {sorted(lost)!r:.60}")
+    demand(not lost, "I5 no byte of others lost", f"no name shows {sorted(lost)!r:.60}")
     root = shown(case.disk, case.plan.root.path)
     if case.acknowledged and not case.touched(case.plan.root.path):
-        _demand(
+        demand(
             is_ours(root) and in_force(case),
             "I2 acknowledged is durable",
             "the acknowledged publication is undone",
@@ -161,12 +144,12 @@ def at_rest(case: Case) -> None:
 def _whole(case: Case, change: Change, inode: Inode | None) -> None:
     """A name that was there stays, and no file of ours is half written."""
     if change.before is not None and not case.may_lack(change.path):
-        _demand(inode is not None, "I1 never absent", f"{change.path} shows nothing")
+        demand(inode is not None, "I1 never absent", f"{change.path} shows nothing")
     if inode is not None and is_ours(inode):
         allowed = {change.after, change.before}
         if case.first is not None:
             allowed |= {each.after for each in case.first.changes if each.path == change.path}
-        _demand(
+        demand(
             inode.data in allowed,
             "I1 never torn",
             f"{change.path} shows {inode.data[:40]!r} of ours",
@@ -178,17 +161,17 @@ def _stands(case: Case) -> None:
     root = shown(case.disk, case.plan.root.path)
     if not (is_ours(root) and in_force(case)):
         return
-    _demand(not case.spoiled, "I6 the root stands on the plan", "it does not, and we knew")
+    demand(not case.spoiled, "I6 the root stands on the plan", "it does not, and we knew")
     for change in case.plan.changes[:-1]:
         inode = shown(case.disk, change.path)
         if not case.may_lack(change.path):
-            _demand(
+            demand(
                 inode is not None,
                 "I6 the root stands on the plan",
                 f"{change.path}, which it names, is not there",
             )
         if inode is not None and not case.touched(change.path):
-            _demand(
+            demand(
                 inode.data == change.after,
                 "I6 the root stands on the plan",
                 f"{change.path} is another than planned",
@@ -201,7 +184,7 @@ def _ordered(case: Case) -> None:
     for change in news(case.plan):
         if earlier is not None and is_ours(shown(case.disk, change.path)):
             is_there = shown(case.disk, earlier.path) is not None or case.may_lack(earlier.path)
-            _demand(
+            demand(
                 is_there,
                 "I6 new files come and go in order",
                 f"{change.path} is there without {earlier.path}",
@@ -248,7 +231,7 @@ def undone(case: Case, *, met: bool = False) -> None:
         return
     for change in news(case.plan):
         inode = shown(case.disk, change.path)
-        _demand(
+        demand(
             not is_ours(inode),
             "I6 exactly ours is undone",
             f"{change.path} of ours is left, and the root does not name it",
@@ -275,21 +258,21 @@ def answered(case: Case, answer: Answer, *, raced: bool) -> Case:
         _rolled_back(case, {issue.path for issue in outcome.issues if issue.action == "preserved"})
     elif outcome.status is Status.RECOVERY_REQUIRED:
         is_due = case.rival is not None or case.denied
-        _demand(is_due, "I3 no needless manual recovery", f"{outcome.reason}, and no rival")
+        demand(is_due, "I3 no needless manual recovery", f"{outcome.reason}, and no rival")
     if not outcome.cleanup_required:
         found = leftovers(case)
-        _demand(not found, "I7 no residue", f"{found} left and not told")
+        demand(not found, "I7 no residue", f"{found} left and not told")
     return case
 
 
 def _names(case: Case, names: tuple[str, ...]) -> Case:
     """Every kept name that is told is there, and nothing is kept that is nobody's."""
     for name in names:
-        _demand(
+        demand(
             shown(case.disk, name) is not None, "I9 outcomes are true", f"{name} is told, not there"
         )
     is_due = case.rival is not None or case.denied or case.loose or not case.disk.proves
-    _demand(
+    demand(
         not names or is_due, "I3 no needless manual recovery", f"{names} is kept, and is nobody's"
     )
     return replace(case, told=case.told | set(names))
@@ -301,7 +284,7 @@ def _told_by(case: Case, error: RecoveryRequired) -> Case:
 
 
 def _refused(case: Case, answer: DponeError) -> Case:
-    _demand(
+    demand(
         not isinstance(answer, TransactionInProgress),
         "I4 the dead block nobody",
         "in progress, and nobody lives",
@@ -310,7 +293,7 @@ def _refused(case: Case, answer: DponeError) -> Case:
         return _told_by(case, answer)
     if not case.denied:
         found = leftovers(case)
-        _demand(not found, "I7 no residue", f"{found} left after a refusal")
+        demand(not found, "I7 no residue", f"{found} left after a refusal")
     undone(case)
     return case
 
@@ -330,7 +313,7 @@ def _file(case: Case, file: FileOutcome) -> None:
         "not_applied": not is_mine or is_before(change),
     }
     is_true = facts.get(file.action, True) or case.touched(file.path)
-    _demand(is_true, "I9 outcomes are true", f"{file.path} is said to be {file.action}")
+    demand(is_true, "I9 outcomes are true", f"{file.path} is said to be {file.action}")
 
 
 def is_before(change: Change) -> bool:
@@ -343,7 +326,7 @@ def stays(case: Case, *, was: bool) -> bool:
     root = case.plan.root.path
     is_so = is_ours(shown(case.disk, root)) and in_force(case)
     is_free = case.touched(root) or not was
-    _demand(is_so or is_free, "I6 what is in force stays", "the root was taken back")
+    demand(is_so or is_free, "I6 what is in force stays", "the root was taken back")
     return is_so
 
 
@@ -352,13 +335,13 @@ def lasts(case: Case, answer: Answer, made: list[str]) -> None:
     if isinstance(answer, RecoveryRequired):
         name = str(answer.fields.get("recovery_name", "none"))
         is_there = name == "none" or shown(case.disk, name) is not None
-        _demand(is_there or case.rival is not None, "I9 outcomes are true", f"{name} is gone again")
+        demand(is_there or case.rival is not None, "I9 outcomes are true", f"{name} is gone again")
     outcome = answer.outcome if isinstance(answer, Unpublished) else answer
     if not isinstance(outcome, PublishOutcome) or outcome.cleanup_required:
         return
     if outcome.status in (Status.COMMITTED, Status.ROLLED_BACK):
         found = leftovers(case)
-        _demand(not found, "I7 no residue", f"{found} come back after the answer")
+        demand(not found, "I7 no residue", f"{found} come back after the answer")
     if outcome.status is Status.ROLLED_BACK:
         emptied(case, made)
 
@@ -368,25 +351,25 @@ def emptied(case: Case, made: list[str]) -> None:
     for path, inode in walk(case.disk).items():
         is_empty = inode.entries is not None and not inode.entries.live
         is_made = path.rpartition("/")[2] in made
-        _demand(not (is_empty and is_made), "I7 no residue", f"the empty folder {path} is left")
+        demand(not (is_empty and is_made), "I7 no residue", f"the empty folder {path} is left")
 
 
 def _committed(case: Case, *, raced: bool) -> None:
     root = case.plan.root.path
     if not (raced and case.touched(root)):
-        _demand(in_force(case), "I9 outcomes are true", "committed, and the root does not show it")
+        demand(in_force(case), "I9 outcomes are true", "committed, and the root does not show it")
 
 
 def _rolled_back(case: Case, preserved: set[str]) -> None:
     """`preserved`: left by an earlier run whose root somebody changed since, and told."""
     root = shown(case.disk, case.plan.root.path)
     is_shown = is_ours(root) and in_force(case)
-    _demand(not is_shown, "I9 outcomes are true", "rolled back, and the root is in force")
-    _demand(not case.acknowledged, "I9 outcomes are true", "acknowledged, then rolled back")
+    demand(not is_shown, "I9 outcomes are true", "rolled back, and the root is in force")
+    demand(not case.acknowledged, "I9 outcomes are true", "acknowledged, then rolled back")
     for change in (*news(case.plan), *case.plan.edits):
         inode = shown(case.disk, change.path)
         is_mine = is_ours(inode) and inode is not None and inode.data == change.after
-        _demand(
+        demand(
             not is_mine
             or is_before(change)
             or case.touched(change.path)

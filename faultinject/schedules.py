@@ -23,9 +23,10 @@ from dpone.contracts.errors_authoring import (
 )
 from faultinject import authoring_truth as truth
 from faultinject.authoring_inodes import Disk
-from faultinject.authoring_truth import LEAF, Answer, Case, D, E, Violated
+from faultinject.authoring_truth import LEAF, Answer, Case, D, E
 from faultinject.disk import Crash, MemoryFiles
 from faultinject.persistence import Call, Run, confined, recovering
+from faultinject.violations import Violated, judged
 
 BATON_WAIT_S = 20.0
 
@@ -214,7 +215,7 @@ def _judge(contest: Contest, race: Race, figures: Figures) -> None:
             raise Violated("I9 outcomes are true", f"{worker.error!r} came out", trail)
     figures.crashed += has_died
     figures.answers.add((_word(race.workers[0].answer), _word(race.workers[1].answer)))
-    with truth.judged(case):
+    with judged(case):
         _winners(contest, race, has_died=has_died)
         _told(case, race)
         _recovered(contest, case, race, has_died=has_died)

@@ -9,7 +9,6 @@ from dpone.contracts.recovery_rules import Action
 from faultinject import authoring_denials
 from faultinject.authoring_editors import Act
 from faultinject.authoring_seeds import Cut, planted
-from faultinject.authoring_truth import Violated
 from faultinject.authoring_worlds import (
     ACTS,
     old_workloads,
@@ -17,6 +16,7 @@ from faultinject.authoring_worlds import (
     workloads,
 )
 from faultinject.persistence import Bounds, Figures, Search, Workload, first_violation
+from faultinject.violations import Violated
 
 QUIET = workloads(rivals=False)
 RIVALLED = workloads()

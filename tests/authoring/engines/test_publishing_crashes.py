@@ -11,7 +11,6 @@ from dpone.contracts.authoring import Status
 from dpone.contracts.publication import PublishOutcome
 from faultinject import publishing_denials as denials
 from faultinject.authoring_syncs import left_out
-from faultinject.authoring_truth import Violated
 from faultinject.publishing_matrix import SITES, lost_sync
 from faultinject.publishing_meetings import (
     MEETING_RULES,
@@ -32,6 +31,7 @@ from faultinject.publishing_search import (
 )
 from faultinject.publishing_truth import Rival
 from faultinject.publishing_worlds import PLAN, clean_starts, rivals, thorough, workloads
+from faultinject.violations import Violated
 from tests.depth import FULL
 
 QUIET = workloads(raced=False)

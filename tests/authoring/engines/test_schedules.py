@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from faultinject.authoring_contests import CONTESTS
-from faultinject.authoring_truth import Violated
 from faultinject.schedules import Contest, Figures, Schedule, explore, schedules
+from faultinject.violations import Violated
 
 
 def explored(contest: Contest, *, stride: int, crashes: bool = False) -> Figures:

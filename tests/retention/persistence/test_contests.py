@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from faultinject.authoring_truth import Violated
 from faultinject.deletion_contests import Act, Contest, Seen, acts_of
 from faultinject.deletion_matrix import every_scene
+from faultinject.violations import Violated
 from tests.depth import FULL
 
 SCENE = next(scene for scene in every_scene() if scene.name == "apply")

@@ -6,9 +6,9 @@ from functools import cache
 
 import pytest
 
-from faultinject.authoring_truth import Violated
 from faultinject.deletion_matrix import depth_of, every_scene
 from faultinject.deletion_persistence import Bounds, Figures, Search
+from faultinject.violations import Violated
 from tests.depth import FULL
 
 SCENES = {scene.name: scene for scene in every_scene()}
