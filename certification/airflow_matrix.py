@@ -23,11 +23,9 @@ from certification.evidence import ERROR, FAILED, INCONCLUSIVE, UNVERIFIED, Bund
 from certification.judging import judge
 from certification.programme import Raw
 from faultinject.airflow import suites
-from faultinject.airflow.instance import AirflowError
 from faultinject.airflow.scenarios import chosen
 from faultinject.airflow.session import started
 from tools.airflow_env import Absent, held
-from tools.setup_env import Refused
 
 ONCE = "one row for each operation and one receipt, whatever happened to the first attempt"
 TWICE = "the control writes twice: the kill hit the window"
@@ -130,8 +128,9 @@ def _pair(raw: Raw, claimed: str, given: argparse.Namespace) -> str:
             return f"Airflow {version}, Python {_number(python)}"
     except Absent as reason:
         raw.gap(key(claimed), PART, UNVERIFIED, str(reason))
-    except (Refused, AirflowError) as problem:
-        raw.gap(key(claimed), PART, ERROR, str(problem)[-2000:])
+    except Exception as problem:  # noqa: BLE001 - the evidence of the other pairs is kept
+        told = f"{type(problem).__name__}: {problem}"
+        raw.gap(key(claimed), PART, ERROR, told[-2000:])
     return ""
 
 
@@ -140,9 +139,8 @@ def _live(raw: Raw, claimed: str, python: Path, asked: list[str]) -> None:
     scenarios = chosen(asked)
     with started(version, python, scenarios) as session:
         session.run(scenarios)
-        heard = session.lab.airflow.listening()
-    strangers = [address for address in heard if not address.startswith("127.")]
-    _add(raw, key(claimed, "live", "listens"), LOOPBACK, [f"listens on {a}" for a in strangers])
+        strangers = session.lab.airflow.strangers()
+    _add(raw, key(claimed, "live", "listens"), LOOPBACK, strangers)
     for record in session.records:
         invariant = SAYS.get(record["name"].partition("_")[0], ONCE)
         place = key(claimed, "live", record["name"])

@@ -130,7 +130,6 @@ def held(version: str, python: str) -> Iterator[Path]:
     folder = folder_of(version, python)
     refuse_foreign(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    # Sources that change meanwhile are for the next call.
     wanted = _wanted(folder, version)
     with open(folder / LOCK, "a") as lock:
         while True:
@@ -140,8 +139,13 @@ def held(version: str, python: str) -> Iterator[Path]:
             # Others may come between the two locks, so everything is looked at again.
             fcntl.flock(lock, fcntl.LOCK_UN)
             fcntl.flock(lock, fcntl.LOCK_EX)
-            if read_stamp(folder) != wanted or not _python(folder).exists():
+            wanted = _wanted(folder, version)
+            while read_stamp(folder) != wanted or not _python(folder).exists():
                 _build(folder, version, python, wanted, lock.fileno())
+                # Of sources that changed while they were built, nobody knows what is in the wheel.
+                if wanted == (now := _wanted(folder, version)):
+                    write_stamp(folder, wanted)
+                wanted = now
             fcntl.flock(lock, fcntl.LOCK_UN)
         yield _python(folder)
 
@@ -160,7 +164,7 @@ def _wanted(folder: Path, version: str) -> dict[str, str]:
 
 
 def _build(folder: Path, version: str, python: str, wanted: dict[str, str], lock_fd: int) -> None:
-    """Bring the environment to the wanted stamp, doing no more than is needed."""
+    """Bring the environment to what is wanted, doing no more than is needed; the caller stamps."""
     inside = str(_python(folder))
     pip = [inside, "-m", "pip", "-qq", "--no-input", "--disable-pip-version-check"]
     stamp = read_stamp(folder)
@@ -186,7 +190,6 @@ def _build(folder: Path, version: str, python: str, wanted: dict[str, str], lock
         run([*pip, *options, wheel], lock_fd, "Installing the wheel")
     finally:
         shutil.rmtree(side)
-    write_stamp(folder, wanted)
 
 
 def main() -> int:

@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             session.run(chosen(given.scenario))
             if given.keep:
                 session.lab.airflow.keep(given.keep)
-            say(f"listens on {session.lab.airflow.listening()}")
+            strangers = session.lab.airflow.strangers()
     except (Absent, Refused) as reason:
         say(f"UNVERIFIED: {reason}")
         return 3
@@ -47,8 +47,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             f"{record['name']:28} rows {record['rows']} attempts {record['attempts']}"
             f" {record['seconds']:6} s  {'; '.join(record['faults'])[:1500] or 'held'}"
         )
+    say(f"{'; '.join(strangers) or 'listens on the loopback interface only'}")
     say(f"{time.monotonic() - start:.0f} s")
-    return int(any(record["faults"] for record in session.records))
+    return int(bool(strangers) or any(record["faults"] for record in session.records))
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ import shutil
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 from psycopg.conninfo import conninfo_to_dict
 
 from faultinject.airflow import guarding
@@ -196,16 +197,19 @@ class Instance:
 
     def call(self, *words: str) -> str:
         """Run the environment's Python to its end; what it said."""
-        done = subprocess.run(
-            [str(self._python), *words],
-            cwd=self.folder,
-            env=self._environ,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=COMMAND_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [str(self._python), *words],
+                cwd=self.folder,
+                env=self._environ,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                timeout=COMMAND_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as problem:
+            raise AirflowError(f"{' '.join(words)} took more than {COMMAND_S:g} s") from problem
         said = done.stdout + done.stderr
         if done.returncode != 0:
             raise AirflowError(f"{' '.join(words)} ended with {said[-1500:]}")
@@ -251,12 +255,21 @@ class Instance:
         shutil.copytree(self.logs, folder / "logs")
         shutil.copytree(self._said, folder / "said")
 
-    def listening(self) -> Sequence[str]:
-        """Every address on which a process of this instance listens."""
+    def strangers(self) -> list[str]:
+        """What is wrong with the addresses on which the instance listens."""
+        heard = self.listening()
+        # Where the task API is not seen to listen, nothing was seen.
+        seen = not self.is_3 or ("127.0.0.1", self._port) in heard
+        faults = [] if seen and guarding.family(self.folder) else ["no process of it was seen"]
+        outside = sorted({address for address, _ in heard if not address.startswith("127.")})
+        return faults + [f"listens on {address}" for address in outside]
+
+    def listening(self) -> set[tuple[str, int]]:
+        """Every address and port on which a process of this instance listens."""
         found = set()
         for process in guarding.family(self.folder):
-            with contextlib.suppress(Exception):
+            with contextlib.suppress(psutil.Error, OSError):
                 for connection in process.net_connections(kind="inet"):
                     if connection.status == "LISTEN":
-                        found.add(str(connection.laddr.ip))
-        return sorted(found)
+                        found.add((str(connection.laddr.ip), int(connection.laddr.port)))
+        return found

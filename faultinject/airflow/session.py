@@ -53,10 +53,11 @@ class Session:
         together = [s for s in scenarios if s not in alone and s not in journals]
         # More at once would starve living tasks of their heartbeats.
         with ThreadPoolExecutor(AT_ONCE_3 if self.lab.airflow.is_3 else AT_ONCE_2) as pool:
-            if journals:
-                pool.submit(self._journals, journals)
+            begun = [pool.submit(self._journals, journals)] if journals else []
             for scenario in sorted(together, key=_weight):
-                pool.submit(self._record, scenario, round_of(scenario))
+                begun.append(pool.submit(self._record, scenario, round_of(scenario)))
+        for future in begun:
+            future.result()
         for scenario in alone:
             self._record(scenario, sequels.scheduler_killed)
         pair = [scenario for scenario in scenarios if scenario.name in PAIR]
@@ -67,28 +68,40 @@ class Session:
 
     def _record(self, scenario: Scenario, judge: Round, name: str = "") -> None:
         started = time.monotonic()
-        try:
-            self.lab.metadata.unpause([scenario.name])
-            faults = judge(self.lab, scenario)
-        except (AirflowError, AssertionError) as error:
-            faults = [str(error)]
-        except Exception as error:  # noqa: BLE001 - whatever goes wrong is a fault of this round
-            faults = [f"{type(error).__name__}: {error}"]
-        hit = not scenario.hurt or self.lab.places.proof(scenario) is not None
-        if not hit:
-            faults = [*faults, "armed and not hit"]
-        if scenario.defect:
-            faults = _noticed(scenario, faults)
-        tasks = self.lab.metadata.tasks(scenario.name)
+        faults, rows, attempts = self._judged(scenario, judge)
         self.records.append(
             {
                 "name": name or scenario.name,
                 "faults": faults,
-                "rows": _counted(self.lab, scenario),
-                "attempts": max((task.attempt for task in tasks), default=0),
+                "rows": rows,
+                "attempts": attempts,
                 "seconds": round(time.monotonic() - started, 1),
             }
         )
+
+    def _judged(self, scenario: Scenario, judge: Round) -> tuple[list[str], int, int]:
+        """What is wrong with a scenario, its rows and attempts; -1 for what could not be counted.
+
+        A seeded defect has to be found by the judge: trouble of the lab itself finds none.
+        """
+        lab, rows, attempts = self.lab, -1, -1
+        faults: list[str] = []
+        try:
+            lab.metadata.unpause([scenario.name])
+            try:
+                faults = judge(lab, scenario)
+            except (AirflowError, AssertionError) as error:
+                faults = [str(error)]
+            hit = not scenario.hurt or lab.places.proof(scenario) is not None
+            if scenario.defect:
+                faults = _noticed(scenario, faults)
+            if not hit:
+                faults = [*faults, "armed and not hit"]
+            rows = len(lab.places.rows(scenario))
+            attempts = max((t.attempt for t in lab.metadata.tasks(scenario.name)), default=0)
+        except Exception as error:  # noqa: BLE001 - whatever goes wrong is a fault of this round
+            faults = [*faults, f"{type(error).__name__}: {error}"]
+        return faults, rows, attempts
 
     def _journals(self, scenarios: list[Scenario]) -> None:
         sequels.journal_away(self.lab, self.journals, scenarios, self._record)
@@ -107,13 +120,6 @@ def _weight(scenario: Scenario) -> int:
     words = (scenario.label, scenario.mode)
     order = ("mapped", "daily", "pause", "stall", "early", "clear", "supervisor", "child")
     return min(order.index(word) for word in words if word in order)
-
-
-def _counted(lab: Lab, scenario: Scenario) -> int:
-    try:
-        return len(lab.places.rows(scenario))
-    except Exception:  # noqa: BLE001 - the faults say more
-        return -1
 
 
 @contextmanager
