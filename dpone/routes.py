@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from dpone.adapters.projectfile.reading import Project, project_of
 from dpone.contracts.errors import ExtraMissing
-from dpone.contracts.errors_loading import ConnectorUnsupported
+from dpone.contracts.errors_loading import ConnectorUnsupported, ManifestInvalid
 from dpone.contracts.route import RouteManifest
 from dpone.loading.manifest import manifest_of
 from dpone.loading.pipeline import Found, is_pipeline, route_in
@@ -50,7 +50,8 @@ class Route(NamedTuple):
 def read_route(path: Path, environ: Mapping[str, str] | None = None, *, process: str = "") -> Route:
     """Read and check a manifest and its project file. Raises a `ManifestError`.
 
-    Of a pipeline with several processes, `process` names the route.
+    Of a pipeline with several processes, `process` names the route; a manifest of one route must
+    be that route.
     """
     from dpone.adapters.yamlfile.reading import read
 
@@ -62,6 +63,13 @@ def read_route(path: Path, environ: Mapping[str, str] | None = None, *, process:
 
         found = route_in(found, sibling, process)
     manifest = manifest_of(found.value, found.lines, found.name)
+    if process and manifest.route != process:
+        raise ManifestInvalid(
+            name=found.name,
+            line=found.lines.get("$.route", 1),
+            place="at $.route",
+            reason=f"it is the route {manifest.route}, and the process {process} was asked for",
+        )
     project = project_of(path, os.environ if environ is None else environ)
     return Route(path.name, manifest, project)
 

@@ -42,11 +42,14 @@ _HEARTS: WeakKeyDictionary[Journal, dict[tuple[float, float], Heartbeat]] = Weak
 JOURNAL_DEFAULT = ".dpone/journal.db"
 
 
-def open_journal(spec: str = f"sqlite:{JOURNAL_DEFAULT}", *, root: Path | None = None) -> Journal:
+def open_journal(
+    spec: str = f"sqlite:{JOURNAL_DEFAULT}", *, root: Path | None = None, connection: str = ""
+) -> Journal:
     """Open a journal: `sqlite:<path>` or `postgres:<connection string>`.
 
-    Relative paths are taken from `root`, by default the working directory. Nothing is created
-    before the first write. Raises `SpecInvalid` or `ExtraMissing`.
+    Relative paths are taken from `root`, by default the working directory. `connection` is how
+    messages call a server's connection. Nothing is created before the first write. Raises
+    `SpecInvalid` or `ExtraMissing`.
     """
     kind, value = _split(spec)
     if kind == "sqlite":
@@ -55,7 +58,7 @@ def open_journal(spec: str = f"sqlite:{JOURNAL_DEFAULT}", *, root: Path | None =
         return SqliteJournal(_path(value, root), filesystem=filesystem_of)
     if kind == "postgres":
         module = adapter("postgres", "journal")
-        journal: Journal = module.PostgresJournal(value)
+        journal: Journal = module.PostgresJournal(value, connection=connection or "journal")
         return journal
     raise SpecInvalid(what="journal", spec=kind, known="sqlite, postgres")
 
@@ -225,7 +228,8 @@ def declared_journal(project: Project, declared: str) -> Journal:
     """Open `sqlite:<path in the project>` or `postgres:<connection name>`; '' is the default."""
     kind, _, place = declared.partition(":")
     if kind == "postgres":
-        return open_journal("postgres:" + project.connection(place, "postgres")[1])
+        value = project.connection(place, "postgres")[1]
+        return open_journal(f"postgres:{value}", connection=place)
     if kind not in ("", "sqlite"):
         raise SpecInvalid(what="journal", spec=kind, known="sqlite, postgres")
     path = project.path(place or JOURNAL_DEFAULT, "journal", "sqlite")

@@ -14,8 +14,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from dpone.airflow import compat
 from dpone.contracts.canonical import digest
 from dpone.contracts.errors import EXIT_LATER, DponeError
-from dpone.contracts.errors_airflow import AirflowArgumentInvalid
-from dpone.contracts.errors_fencing import CommitRejected, CommitUnknown, ObligationFailed
+from dpone.contracts.errors_fencing import (
+    CommitRejected,
+    CommitUnknown,
+    IntentMismatch,
+    ObligationFailed,
+    OperationDiscarded,
+    OperationInProgress,
+    RevisionBlocked,
+)
+from dpone.contracts.errors_run import ReloadAddsRows, ReloadNeedsPartition
 
 if TYPE_CHECKING:
     from dpone.contracts.run_report import ErrorReport
@@ -34,7 +42,10 @@ SAYS = {
 
 
 class Attempt(NamedTuple):
-    """One try of one task instance; `start` and `end` are ISO instants, or empty."""
+    """One try of one task instance.
+
+    `start` and `end` are ISO instants, or empty. `partition_key` is that of a partitioned run.
+    """
 
     dag_id: str
     task_id: str
@@ -43,6 +54,7 @@ class Attempt(NamedTuple):
     try_number: int
     start: str
     end: str
+    partition_key: str = ""
 
     def takes_over(self, asked: bool | None) -> bool:
         """Whether no lease is waited for: as asked, else when an earlier try was given up."""
@@ -50,7 +62,12 @@ class Attempt(NamedTuple):
 
     @property
     def period(self) -> dict[str, str]:
-        """What the run stands for: its data interval; DAG and run id when it has none."""
+        """What the run stands for: its partition, else its data interval, else DAG and run id.
+
+        Of two runs of one partition each has a run id of its own.
+        """
+        if self.partition_key:
+            return {"partition_key": self.partition_key}
         if self.start and self.end:
             return {"from": self.start, "to": self.end}
         return {"dag": self.dag_id, "run": self.run_id}
@@ -74,6 +91,7 @@ def attempt_of(context: Mapping[str, Any]) -> Attempt:
         try_number=instance.try_number,
         start=_instant(start),
         end=_instant(end),
+        partition_key=getattr(run, "partition_key", None) or "",
     )
 
 
@@ -97,44 +115,49 @@ def run(context: Mapping[str, Any], log: logging.Logger, work: Callable[[], Foun
         raise cause from None
     except DponeError as error:
         compat.leave_if_superseded(context, log)
-        raise failure(error) from error
+        raise failure(error, mapped=_is_mapped(context)) from error
     compat.leave_if_superseded(context, log)
     return done
 
 
-def number_of(revision: int | str | None, task: str) -> int | None:
-    """A revision; a template gives text. Raises `AirflowArgumentInvalid`."""
-    if revision is None or revision in {"", "None"}:
-        return None
-    text = str(revision)
-    if text.isascii() and text.isdigit() and int(text) > 0:
-        return int(text)
-    reason = f"{text} is no whole number above 0"
-    raise AirflowArgumentInvalid(argument="revision", task=task, reason=reason)
+# What another caller would say on the command line is said here as an argument.
+_ARGUMENTS = {
+    OperationInProgress: (
+        "Try again later, or say take_over=True when you know that the other attempt is gone."
+    ),
+    IntentMismatch: "If the reload is wanted, say so: revision={next_revision}.",
+    OperationDiscarded: "If the rows are wanted, say so: revision={next_revision}.",
+    RevisionBlocked: (
+        "An earlier revision is settled first: dpone journal reconcile {operation_id}, or resolve "
+        "where it diverged; a later one supersedes this: ask for a new revision."
+    ),
+    ReloadNeedsPartition: "Name each part that is to be loaded again: partition=[...], again=True.",
+    ReloadAddsRows: (
+        "If the target may have lost rows, ask first: dpone journal check. If every row is wanted "
+        "again, name the part and say again=True."
+    ),
+}
+ADVICE: dict[str, str] = {kind.code: text for kind, text in _ARGUMENTS.items()}
+_SAME_KEY = (
+    "The task is mapped: look first at map_key, whose argument must differ between its instances. "
+)
 
 
-def part_of(given: Any, task: str) -> Any:
-    """A partition, or None when none is given. Raises `AirflowArgumentInvalid` for an empty one.
+def sentence_of(error: DponeError, *, mapped: bool = False) -> str:
+    """What happened, what is known and what to do, on one line; for a mapped task, why it may be.
 
-    A template that finds nothing gives no text, or `None`; that must not mean the whole source.
+    What is to be done is said in the words of a DAG.
     """
-    if given is None:
-        return None
-    if not given or (isinstance(given, str) and given.strip() in {"", "None"}):
-        reason = f"{given!r} names nothing; without the argument, dpone chooses by the run"
-        raise AirflowArgumentInvalid(argument="partition", task=task, reason=reason)
-    return given
-
-
-def sentence_of(error: DponeError) -> str:
-    """What happened, what is known and what to do, on one line."""
     told = error.report()
-    return f"{told['code']}: {told['happened']} {told['known']} {told['next']}"
+    advice = error.fill(ADVICE[error.code]) if error.code in ADVICE else told["next"]
+    if mapped and isinstance(error, IntentMismatch):
+        advice = _SAME_KEY + advice
+    return f"{told['code']}: {told['happened']} {told['known']} {advice}"
 
 
-def failure(error: DponeError) -> Exception:
+def failure(error: DponeError, *, mapped: bool = False) -> Exception:
     """The exception of Airflow for an error."""
-    return raised(sentence_of(error), retried=retried(error))
+    return raised(sentence_of(error, mapped=mapped), retried=retried(error))
 
 
 def retried(error: DponeError | ErrorReport) -> bool:
@@ -184,6 +207,11 @@ def marked(
         except Exception as error:  # noqa: BLE001 - Airflow's own, of many kinds
             kind = type(error).__name__
             log.warning("dpone: the outlet %r takes no receipt: %s", outlet, kind)
+
+
+def _is_mapped(context: Mapping[str, Any]) -> bool:
+    index = context["ti"].map_index
+    return index is not None and index >= 0
 
 
 def _instant(moment: Any) -> str:

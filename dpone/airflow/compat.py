@@ -17,13 +17,21 @@ from typing import Any
 try:
     from airflow.sdk import BaseHook, BaseOperator, BaseOperatorLink
     from airflow.sdk.bases.decorator import DecoratedOperator, task_decorator_factory
-    from airflow.sdk.exceptions import AirflowException, AirflowFailException
+    from airflow.sdk.exceptions import (
+        AirflowException,
+        AirflowFailException,
+        AirflowNotFoundException,
+    )
     from airflow.sdk.execution_time.xcom import XCom
 
     SDK = True
 except ImportError:
     from airflow.decorators.base import DecoratedOperator, task_decorator_factory
-    from airflow.exceptions import AirflowException, AirflowFailException
+    from airflow.exceptions import (
+        AirflowException,
+        AirflowFailException,
+        AirflowNotFoundException,
+    )
     from airflow.hooks.base import BaseHook
     from airflow.models.baseoperator import BaseOperator
     from airflow.models.baseoperatorlink import BaseOperatorLink
@@ -35,12 +43,14 @@ __all__ = [
     "SDK",
     "AirflowException",
     "AirflowFailException",
+    "AirflowNotFoundException",
     "BaseHook",
     "BaseOperator",
     "BaseOperatorLink",
     "DecoratedOperator",
     "XCom",
     "base_url",
+    "connection_is_missing",
     "leave_if_superseded",
     "task_decorator_factory",
     "xcom_page",
@@ -114,6 +124,44 @@ def _superseded(instance: Any) -> bool:
         )
     # The command that runs the task hands its job's id on as text.
     return row is not None and (row[0] != _RUNNING or str(row[1]) != str(instance.job_id))
+
+
+def connection_is_missing(name: str) -> bool:
+    """Whether every place that keeps connections answers that it has none of this name.
+
+    Airflow says "not found" as well when such a place does not answer, which may pass.
+    """
+    try:
+        return not any(_held(place, name) for place in _places())
+    except Exception:  # noqa: BLE001 - of a server, a database, a client
+        return False
+
+
+def _places() -> list[Any]:
+    if SDK:
+        from airflow.sdk.execution_time.supervisor import ensure_secrets_backend_loaded
+
+        return list(ensure_secrets_backend_loaded())
+    from airflow.configuration import ensure_secrets_loaded
+
+    return list(ensure_secrets_loaded())
+
+
+def _held(place: Any, name: str) -> bool:
+    """Whether a place has the connection. Raises what keeps it from answering."""
+    if type(place).__name__ != "ExecutionAPISecretsBackend":
+        return place.get_connection(conn_id=name) is not None
+    # It turns every failure into "none": ask the server itself.
+    from airflow.sdk.exceptions import ErrorType
+    from airflow.sdk.execution_time.comms import ErrorResponse, GetConnection
+    from airflow.sdk.execution_time.task_runner import SUPERVISOR_COMMS
+
+    told = SUPERVISOR_COMMS.send(GetConnection(conn_id=name))
+    if not isinstance(told, ErrorResponse):
+        return True
+    if told.error is not ErrorType.CONNECTION_NOT_FOUND:
+        raise ConnectionError(str(told.error))
+    return False
 
 
 def base_url() -> str:

@@ -7,13 +7,14 @@ import inspect
 import logging
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from typing import Any
 
+from dpone.airflow import arguments as given
 from dpone.airflow import attempt as trying
 from dpone.airflow import compat
-from dpone.airflow.hooks import resolved
+from dpone.airflow.hooks import opened_target, resolved
 from dpone.airflow.links import DponeOperationLink
 from dpone.contracts.errors_airflow import AirflowArgumentInvalid, AirflowMapKeyMissing
 
@@ -38,8 +39,8 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         *,
         target: str,
         journal: str = JOURNAL_DEFAULT,
-        route: str = "",
-        partition: str | None = None,
+        route: str | None = None,
+        partition: str | Sequence[str] | None = None,
         map_key: str = "",
         revision: int | str = 1,
         take_over: bool | None = None,
@@ -55,6 +56,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         self.revision = revision
         self.take_over = take_over
         self.replayable = replayable
+        self._given = (route is not None, partition is not None)
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Write, and return the receipt."""
@@ -67,13 +69,15 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         from dpone.contracts.codec import encode, parse
 
         attempt = trying.attempt_of(context)
-        journal_spec, _ = resolved(self.journal)
+        given.check(attempt.task_id, vars(self), _rules(*self._given))
+        journal_spec, journal_name = resolved(self.journal)
         target_spec, target_name = resolved(self.target)
         arguments = self._arguments()
         operation = self._operation(attempt, arguments, target_name)
         with ExitStack() as held:
-            journal = held.enter_context(closing(wiring.open_journal(journal_spec)))
-            target = held.enter_context(closing(wiring.open_target(target_spec)))
+            opened = wiring.open_journal(journal_spec, connection=journal_name)
+            journal = held.enter_context(closing(opened))
+            target = held.enter_context(closing(opened_target(target_spec, target_name)))
             outcome = wiring.committer(journal, target).commit(
                 operation,
                 lambda transaction: self._call(transaction, context),
@@ -91,7 +95,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
         bound = inspect.signature(self.python_callable).bind_partial(
             *self.op_args, **self.op_kwargs
         )
-        return {name: _listed(value) for name, value in bound.arguments.items()}
+        return {name: given.listed(value) for name, value in bound.arguments.items()}
 
     def _operation(
         self, attempt: trying.Attempt, arguments: dict[str, Any], target_name: str
@@ -108,24 +112,30 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
                 raise AirflowArgumentInvalid(
                     argument=name, task=attempt.task_id, reason=reason
                 ) from None
-        part = trying.part_of(self.partition, attempt.task_id)
-        partition: dict[str, Any] = attempt.period if part is None else {"part": part}
-        if self.map_key:
-            if self.map_key not in arguments:
-                raise AirflowArgumentInvalid(
-                    argument=self.map_key, task=attempt.task_id, reason="there is none of this name"
-                )
-            partition = {**partition, "key": arguments[self.map_key]}
-        elif attempt.map_index >= 0:
-            raise AirflowMapKeyMissing(task=attempt.task_id)
         return Operation(
             route=self.route or attempt.name,
             target=target_name,
-            partition=partition,
+            partition=self._part(attempt, arguments),
             environment=os.environ.get("DPONE_ENVIRONMENT") or "default",
-            revision=trying.number_of(self.revision, attempt.task_id) or 1,
+            revision=given.number_of(self.revision, attempt.task_id) or 1,
             intent={"arguments": arguments},
         )
+
+    def _part(self, attempt: trying.Attempt, arguments: dict[str, Any]) -> dict[str, Any]:
+        """What of the route is written: the partition or the run's period, and the map key."""
+        part = given.listed(self.partition)
+        partition: dict[str, Any] = attempt.period if part is None else {"part": part}
+        if not self.map_key:
+            if attempt.map_index >= 0:
+                raise AirflowMapKeyMissing(task=attempt.task_id)
+            return partition
+        reason = "there is none of this name"
+        if self.map_key in arguments:
+            key = arguments[self.map_key]
+            if not given.names_nothing(key):
+                return {**partition, "key": key}
+            reason = "it is the map key and names nothing"
+        raise AirflowArgumentInvalid(argument=self.map_key, task=attempt.task_id, reason=reason)
 
     def _call(self, transaction: Any, context: Any) -> Mapping[str, Any] | None:
         """Call the function with its arguments, the transaction and what it asks of the context."""
@@ -149,18 +159,21 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
             if error.code:
                 raise
             # Airflow 2 would call it a success, and the target drops what was written.
-            text = f"{function.__name__} ended the process within its write, which is not committed"
+            text = f"{_name(function)} ended the process within its write, which is not committed"
             raise compat.AirflowException(text) from None
         return result
 
 
-def _listed(value: Any) -> Any:
-    """A value with a list for what Airflow reads bit by bit: what a mapped task returned."""
-    if isinstance(value, dict):
-        return {key: _listed(item) for key, item in value.items()}
-    if isinstance(value, Sequence) and not isinstance(value, str | bytes | bytearray):
-        return [_listed(item) for item in value]
-    return value
+def _rules(routed: bool, parted: bool) -> dict[str, given.Rule]:
+    return {
+        "target": given.a_name,
+        "journal": given.a_name,
+        "route": given.unless_left_out(given.a_name, given=routed),
+        "partition": given.unless_left_out(given.labels, given=parted),
+        "map_key": given.a_text,
+        "take_over": given.optional(given.a_flag),
+        "replayable": given.a_flag,
+    }
 
 
 def dpone_task(
@@ -171,16 +184,17 @@ def dpone_task(
     The function has a parameter named `transaction`, writes through it, never commits, and
     returns JSON facts for the receipt, or None. `target` and `journal` are ids of connections, or
     specs of files (`duckdb:<path>`). Who the write is: `route` (by default DAG and task), the
-    run's data interval (or `partition`), and of a mapped task the value of the argument that
-    `map_key` names. What is written: the arguments; a retry with others is refused. `revision`
-    writes again on purpose. `replayable`: the function may be called again in the same attempt.
+    run's partition key or else its data interval (or `partition`), and of a mapped task the value
+    of the argument that `map_key` names. What is written: the arguments; a retry with others is
+    refused. `revision` writes again on purpose. `replayable`: the function may be called again in
+    the same attempt.
 
     The XCom is the receipt in the target's fence, contract `dpone.receipt.v1`.
     """
     if python_callable is None:
         return functools.partial(dpone_task, **kwargs)
     if kwargs.pop("multiple_outputs", None):
-        name = python_callable.__name__
+        name = _name(python_callable)
         raise TypeError(f"{name} of @task.dpone has one output, the receipt: no multiple_outputs")
     task: Callable[..., Any] = compat.task_decorator_factory(
         python_callable=_without_transaction(python_callable),
@@ -195,9 +209,10 @@ def _without_transaction(function: Callable[..., Any]) -> Callable[..., Any]:
     """The function as Airflow sees it: the transaction is no argument of the task."""
     signature = inspect.signature(function)
     if TRANSACTION not in signature.parameters:
-        raise TypeError(f"{function.__name__} of @task.dpone has no parameter 'transaction'")
-    if inspect.iscoroutinefunction(function):
-        raise TypeError(f"{function.__name__} of @task.dpone must not be a coroutine function")
+        raise TypeError(f"{_name(function)} of @task.dpone has no parameter 'transaction'")
+    if kind := _unfinished(function):
+        told = f"{_name(function)} of @task.dpone is {kind}"
+        raise TypeError(f"{told}, which writes nothing when it is called")
 
     @functools.wraps(function)
     def shown(*args: Any, **kwargs: Any) -> Any:
@@ -206,3 +221,32 @@ def _without_transaction(function: Callable[..., Any]) -> Callable[..., Any]:
     kept = [item for name, item in signature.parameters.items() if name != TRANSACTION]
     shown.__signature__ = signature.replace(parameters=kept)  # type: ignore[attr-defined]
     return shown
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", type(function).__name__)
+
+
+def _unfinished(function: Callable[..., Any]) -> str:
+    """What a function is whose code does not run when it is called; empty for any other."""
+    for each in _layers(function):
+        if inspect.iscoroutinefunction(each):
+            return "a coroutine function"
+        if inspect.isgeneratorfunction(each) or inspect.isasyncgenfunction(each):
+            return "a generator function"
+    return ""
+
+
+def _layers(function: Any) -> Iterator[Any]:
+    """A function and what it is made of: what it wraps, is a part of, or is as an object."""
+    seen: list[int] = []
+    left = [function]
+    while left:
+        each = left.pop()
+        if id(each) in seen:
+            continue
+        seen.append(id(each))
+        yield each
+        yield type(each).__call__
+        inner = (getattr(each, name, None) for name in ("__wrapped__", "func"))
+        left += [item for item in inner if callable(item)]

@@ -37,19 +37,25 @@ class DponeHook(compat.BaseHook):
     @property
     def spec(self) -> str:
         """`<kind>:<place>`. Raises `AirflowConnectionInvalid`."""
-        return places.spec_of(self.get_connection(self.dpone_conn_id), self.dpone_conn_id)
+        name = self.dpone_conn_id
+        try:
+            found = self.get_connection(name)
+        except compat.AirflowNotFoundException:
+            if not compat.connection_is_missing(name):
+                raise
+            reason = "there is none of this name"
+            raise AirflowConnectionInvalid(name=name, reason=reason) from None
+        return places.spec_of(found, name)
 
     def open_journal(self) -> Journal:
         """Open the journal. The caller closes it."""
         from dpone import wiring
 
-        return wiring.open_journal(self.spec)
+        return wiring.open_journal(self.spec, connection=self.dpone_conn_id)
 
     def get_conn(self) -> Target:
         """Open the target. The caller closes it."""
-        from dpone import wiring
-
-        return wiring.open_target(self.spec)
+        return opened_target(self.spec, self.dpone_conn_id)
 
     def test_connection(self) -> tuple[bool, str]:
         """Whether the place answers, as a target; writes nothing."""
@@ -73,6 +79,14 @@ class DponeHook(compat.BaseHook):
             "relabeling": {},
             "placeholders": {"extra": '{"spec": "sqlite:/data/journal.db"}'},
         }
+
+
+def opened_target(spec: str, name: str) -> Target:
+    """Open a target; messages call its connection by `name`. The caller closes it."""
+    from dpone import wiring
+
+    options = {} if places.is_file(spec) else {"connection": name}
+    return wiring.open_target(spec, options=options)
 
 
 def resolved(named: str) -> tuple[str, str]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from datetime import UTC, date, datetime, timedelta
 
-from dpone.contracts.errors_airflow import AirflowIntervalUnfit
+from dpone.contracts.errors_airflow import AirflowIntervalUnfit, AirflowPartUnnamed
 from dpone.contracts.route import Cut, RouteManifest
 
+_WRITTEN = "2024-01-01"
 # A change of the clocks shortens a local day, month or year by an hour at most.
 _SHORTEST = {
     "day": timedelta(hours=23),
@@ -20,15 +21,25 @@ _SHORTEST = {
 }
 
 
-def window(manifest: RouteManifest, start: str, end: str) -> tuple[str, str]:
+def window(
+    manifest: RouteManifest, start: str, end: str, partition_key: str = ""
+) -> tuple[str, str]:
     """The dates within which parts are loaded: none for a run that spans no time.
 
     `start` and `end` are ISO instants. Raises `AirflowIntervalUnfit` when the interval is shorter
-    than a part.
+    than a part, and `AirflowPartUnnamed` for a run that stands for a partition: its key may be
+    written in any way.
     """
     cut = manifest.partition
     interval = cut.interval if isinstance(cut, Cut) else None
-    if interval is None or not end or start == end:
+    if interval is None:
+        return "", ""
+    if partition_key:
+        example = f"'{interval.column}={{{{ dag_run.partition_key }}}}'"
+        raise AirflowPartUnnamed(
+            key=partition_key, every=interval.every, example=example, written=_WRITTEN
+        )
+    if not end or start == end:
         return "", ""
     since, until = datetime.fromisoformat(start), datetime.fromisoformat(end)
     if until - since < _SHORTEST[interval.every]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,19 +15,23 @@ from dpone.airflow.hooks import DponeHook
 from dpone.airflow.interval import window
 from dpone.contracts.airflow_report import AirflowRun, LoadedPartition, loaded
 from dpone.contracts.codec import encode, parse
+from dpone.contracts.errors_airflow import AirflowManifestMissing
+from dpone.contracts.errors_loading import ManifestNotFound
 from dpone.contracts.run_report import ErrorReport, OperationReport
 from dpone.loading.operations import Wanted
 
 
 class Given(NamedTuple):
-    """What the operator was given, with its templates filled in."""
+    """What the operator was given, with its templates filled in; `folder` is that of the DAG."""
 
+    folder: Path
     manifest: Path
     labels: tuple[str, ...]
     revision: int | None
     again: bool
     process: str
     within: tuple[str, str]
+    partition_key: str
     connections: dict[str, str]
     take_over: bool
 
@@ -34,8 +39,10 @@ class Given(NamedTuple):
 def load(given: Given, attempt: trying.Attempt, log: logging.Logger) -> dict[str, Any]:
     """Load the wanted parts; return the contract `dpone.airflow-run.v1` as plain values."""
     environ = {**os.environ, **_connections(given.connections)}
-    route = routes.read_route(given.manifest, environ, process=given.process)
-    since, until = ("", "") if given.labels else window(route.manifest, *given.within)
+    route = _route(given, environ)
+    since, until = "", ""
+    if not given.labels:
+        since, until = window(route.manifest, *given.within, given.partition_key)
     wanted = Wanted(
         revision=given.revision,
         labels=given.labels,
@@ -67,6 +74,19 @@ def load(given: Given, attempt: trying.Attempt, log: logging.Logger) -> dict[str
     return dict(parse(encode(run)))
 
 
+def _route(given: Given, environ: Mapping[str, str]) -> routes.Route:
+    """The route. Raises `AirflowManifestMissing` in the words of a DAG, and a `ManifestError`."""
+    path = given.folder / given.manifest
+    try:
+        return routes.read_route(path, environ, process=given.process)
+    except ManifestNotFound:
+        if path.exists():
+            # A fragment that it names.
+            raise
+        name = path.name if given.manifest.is_absolute() else given.manifest.as_posix()
+        raise AirflowManifestMissing(name=name) from None
+
+
 def _connections(named: dict[str, str]) -> dict[str, str]:
     return {variable_of(name): DponeHook(given).spec for name, given in named.items()}
 
@@ -88,4 +108,7 @@ def _failure(failed: list[OperationReport], done: int) -> Exception:
 
 
 def _sentence(error: ErrorReport) -> str:
-    return f"{error.code}: {error.happened} {error.known} {error.next}"
+    advice = trying.ADVICE.get(error.code)
+    # A template of the same fields as the error's own advice.
+    told = error.next if advice is None else advice.format_map(error.fields)
+    return f"{error.code}: {error.happened} {error.known} {told}"

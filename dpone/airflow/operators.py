@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from dpone.airflow import arguments, compat
 from dpone.airflow import attempt as trying
-from dpone.airflow import compat
 from dpone.airflow.links import DponeOperationLink
 
 
@@ -19,10 +19,13 @@ class DponeRunOperator(compat.BaseOperator):
     `manifest`: the route's manifest; a relative path is taken from the folder of the DAG file.
     `partition`: a label or a list of labels; without it every part of the source is loaded, and
     of a route that is cut by an interval only those that end in the run's data interval
-    (`data_interval=False`: all of them). One that is given and empty is refused. `revision` loads
-    again on purpose; `again` as in `dpone run --again`. `process`: the route of a pipeline with
-    several. `connections` maps names of the route's connections to connections of Airflow.
-    `take_over`: do not wait for the lease of another attempt; by default so from the second try on.
+    (`data_interval=False`: all of them). One that is given and empty is refused; a run of a
+    partitioned asset or timetable names it. `revision` loads again on purpose; `again` as in
+    `dpone run --again`. `process`: the route of a pipeline with several. `connections` maps names
+    of the route's connections to connections of Airflow. A route has one place: with another
+    connection it is the same load, and a target that lacks it counts as one that lost it; for
+    several places write several routes. `take_over`: do not wait for the lease of another attempt;
+    by default so from the second try on.
 
     The XCom is the contract `dpone.airflow-run.v1`: the receipts that the target's fence holds.
     """
@@ -55,6 +58,7 @@ class DponeRunOperator(compat.BaseOperator):
         self.data_interval = data_interval
         self.connections = connections
         self.take_over = take_over
+        self._parted = partition is not None
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Load, and return the receipts."""
@@ -65,13 +69,16 @@ class DponeRunOperator(compat.BaseOperator):
         from dpone.airflow import loading
 
         attempt = trying.attempt_of(context)
+        arguments.check(attempt.task_id, vars(self), _rules(parted=self._parted))
         given = loading.Given(
-            manifest=self._place(context),
-            labels=_labels(trying.part_of(self.partition, attempt.task_id)),
-            revision=trying.number_of(self.revision, attempt.task_id),
+            folder=Path(context["dag"].fileloc).parent,
+            manifest=Path(self.manifest),
+            labels=_labels(self.partition),
+            revision=arguments.number_of(self.revision, attempt.task_id),
             again=self.again,
             process=self.process,
             within=(attempt.start, attempt.end) if self.data_interval else ("", ""),
+            partition_key=attempt.partition_key if self.data_interval else "",
             connections=dict(self.connections or {}),
             take_over=attempt.takes_over(self.take_over),
         )
@@ -80,8 +87,17 @@ class DponeRunOperator(compat.BaseOperator):
         trying.marked(context, log, self.outlets, done, ids)
         return done
 
-    def _place(self, context: Any) -> Path:
-        return Path(context["dag"].fileloc).parent / self.manifest
+
+def _rules(*, parted: bool) -> dict[str, arguments.Rule]:
+    return {
+        "manifest": arguments.a_path,
+        "partition": arguments.unless_left_out(arguments.labels, given=parted),
+        "again": arguments.a_flag,
+        "process": arguments.a_text,
+        "data_interval": arguments.a_flag,
+        "connections": arguments.optional(arguments.connections),
+        "take_over": arguments.optional(arguments.a_flag),
+    }
 
 
 def _labels(partition: str | Sequence[str] | None) -> tuple[str, ...]:

@@ -56,6 +56,8 @@ def spec_of(connection: Any, name: str) -> str:
         reason = "its extra has no spec that begins with postgres:, sqlite: or duckdb:"
         raise AirflowConnectionInvalid(name=name, reason=reason)
     if kind in ("postgres", "postgresql"):
+        if not isinstance(connection.extra_dejson, Mapping):
+            raise AirflowConnectionInvalid(name=name, reason="its extra is no JSON object")
         return "postgres:" + _dsn(connection)
     if kind in _FILES:
         place = connection.host or connection.schema

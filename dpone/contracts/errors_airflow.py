@@ -42,8 +42,9 @@ class AirflowArgumentInvalid(AirflowError):
     happened = "The argument {argument} of task {task} cannot be used: {reason}."
     known = "Nothing was read or written."
     advice = (
-        "Pass JSON values (text, whole numbers, lists, objects), such as the key or the place of "
-        "what is to be written; they are what a retry is compared with."
+        "Mend the argument in the DAG. Give a function JSON values (text, whole numbers, lists, "
+        "objects), such as the key or the place of what is to be written: a retry is compared "
+        "with them."
     )
 
 
@@ -60,4 +61,33 @@ class AirflowIntervalUnfit(AirflowError):
     advice = (
         "Schedule the DAG by {every} or longer, or load every part in each run: "
         "DponeRunOperator(data_interval=False)."
+    )
+
+
+class AirflowPartUnnamed(AirflowError):
+    """A run has a partition key and no interval, and nobody says which part of the route it is."""
+
+    code = "DPONE_AIRFLOW_PART_UNNAMED"
+    exit_code = EXIT_USAGE
+    happened = (
+        "The DAG run stands for the partition {key}, and the route is cut by {every}; which part "
+        "of it that is, the task does not say."
+    )
+    known = "Nothing was read or written."
+    advice = (
+        "Name the part as the route's labels do: partition={example}, for a key that is written "
+        "like {written}. Or load every part in each run: DponeRunOperator(data_interval=False)."
+    )
+
+
+class AirflowManifestMissing(AirflowError):
+    """The operator's manifest is not there."""
+
+    code = "DPONE_AIRFLOW_MANIFEST_MISSING"
+    exit_code = EXIT_USAGE
+    happened = "There is no manifest {name}."
+    known = "Nothing was read or written."
+    advice = (
+        "Check the argument manifest: a relative path is taken from the folder of the DAG file. "
+        "The file must be where the task runs."
     )

@@ -73,9 +73,12 @@ class TargetDiverged(FencingError):
     code = "DPONE_TARGET_COMMIT_DIVERGED"
     exit_code = EXIT_CLOSED
     reason = "target_diverged"
-    happened = "The journal says {state}, but the fence of {operation_id} is {fence}."
+    happened = "The journal says {state}, but the fence of {operation_id} was found {fence}."
     known = "Nothing was loaded, no obligation ran; the row is marked and blocks."
     advice = (
+        "Check first that the connection leads to the target of that load: any other looks like "
+        "this. If it did not, name the right one; when dpone journal check then finds nothing, the "
+        "answer accept-loss finds the load and only removes the mark. "
         "If the target was restored, answer with dpone journal resolve {operation_id} and "
         "--as accept-loss (keep the loss) or --as reload (load it again as a new revision), "
         "--expect-version {version}, --operator and --why."
@@ -328,3 +331,14 @@ class TransactionControl(FencingError):
     happened = "The change tried to run {statement} inside the fenced transaction."
     known = "The statement did not run; fence and data commit together or not at all."
     advice = "Leave begin, commit and rollback to dpone."
+
+
+class ChangeNotRun(FencingError):
+    """A change returned something that would have to be run, so that it wrote nothing."""
+
+    code = "DPONE_CHANGE_NOT_RUN"
+    exit_code = EXIT_CONFLICT
+    reason = "change_not_run"
+    happened = "The change returned {kind}, which nobody runs: its own code wrote nothing."
+    known = "Nothing was committed."
+    advice = "Give a plain function that has written when it returns; acommit awaits a coroutine."

@@ -77,7 +77,10 @@ class ManifestNotFound(ManifestError):
 
     code = "DPONE_MANIFEST_NOT_FOUND"
     happened = "There is no manifest {name}."
-    advice = "Check the path; it is taken from the working directory."
+    advice = (
+        "Check the path; it is taken from the working directory, and a fragment's from the folder "
+        "of its pipeline."
+    )
 
 
 class ManifestUnreadable(ManifestError):

@@ -6,11 +6,13 @@ what it is told. Source: ADR 0022, proposed decision 3.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import NamedTuple
 
 from dpone.contracts.codec import encode, parse
+from dpone.contracts.errors_fencing import ChangeNotRun
 from dpone.contracts.fence import (
     Absent,
     Already,
@@ -124,9 +126,11 @@ def receipt_of(unit: Unit, result: object) -> Receipt:
 
     A `result` that is no mapping, such as the cursor of a last statement, counts as no facts.
 
-    Raises `ContractInvalid` for a result that could be stored but never read again, and whatever
-    the encoder raises for one that is no JSON: both before anything is committed.
+    Raises `ChangeNotRun` for a coroutine or generator, `ContractInvalid` for a result that could be
+    stored but never read again, and whatever the encoder raises for one that is no JSON: all
+    before anything is committed.
     """
+    _check_ran(result)
     facts = dict(result) if isinstance(result, Mapping) else {}
     return Receipt(
         operation_id=unit.operation_id,
@@ -135,3 +139,12 @@ def receipt_of(unit: Unit, result: object) -> Receipt:
         intent_digest=unit.intent_digest,
         result=parse(encode(facts), bytes_max=RESULT_BYTES_MAX),
     )
+
+
+def _check_ran(result: object) -> None:
+    """Refuse what a function returns that has not run yet; a coroutine is closed."""
+    if inspect.isgenerator(result) or inspect.iscoroutine(result):
+        result.close()
+        raise ChangeNotRun(kind=f"a {type(result).__name__}")
+    if inspect.isasyncgen(result) or inspect.isawaitable(result):
+        raise ChangeNotRun(kind=f"an awaitable or generator of type {type(result).__name__}")

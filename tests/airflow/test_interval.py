@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from dpone.airflow.interval import window
-from dpone.contracts.errors_airflow import AirflowIntervalUnfit
+from dpone.contracts.errors_airflow import AirflowIntervalUnfit, AirflowPartUnnamed
 from dpone.contracts.route import RouteManifest, route_of
 from dpone.loading.operations import Wanted
 from dpone.ports.source import Partition
@@ -118,6 +118,21 @@ def test_other_routes_have_no_dates(route: RouteManifest) -> None:
 @pytest.mark.parametrize(("start", "end"), [("", ""), ("2024-01-01T03:00:00Z",) * 2])
 def test_a_run_that_spans_no_time_loads_everything(start: str, end: str) -> None:
     assert window(_route("day"), start, end) == ("", "")
+
+
+def test_a_run_that_stands_for_a_partition_says_which_part_it_is() -> None:
+    with pytest.raises(AirflowPartUnnamed) as caught:
+        window(_route("day"), "", "", "2024-01-02")
+    told = caught.value.report()
+    assert told["exit_code"] == 2
+    assert "partition='day={{ dag_run.partition_key }}'" in told["next"]
+    with pytest.raises(AirflowPartUnnamed):
+        window(_route("month"), "2024-01-01T00:00:00Z", "2024-02-01T00:00:00Z", "2024-01")
+
+
+@pytest.mark.parametrize("route", [_route(), _route(cut="grp")])
+def test_a_route_without_dates_needs_no_name(route: RouteManifest) -> None:
+    assert window(route, "", "", "eu") == ("", "")
 
 
 def _day(start: str, stop: str) -> Partition:

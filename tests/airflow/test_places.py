@@ -107,6 +107,8 @@ def test_a_server_is_named_as_its_client_reads_it(
         Connection("dpone", extra_dejson={"spec": 7}),
         Connection("dpone", extra_dejson="sqlite:/w.db"),  # type: ignore[arg-type]
         Connection("sqlite"),
+        Connection("postgres", "h", extra_dejson=["sslmode"]),  # type: ignore[arg-type]
+        Connection("postgres", "h", extra_dejson="require"),  # type: ignore[arg-type]
         Connection("http", "h", password="s3cret"),
     ],
 )

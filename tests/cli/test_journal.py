@@ -120,6 +120,36 @@ def test_a_restored_target_is_checked_marked_answered_and_reloaded(
     assert dpone("run", "r.yaml").count("already loaded") == 3
 
 
+def test_another_target_than_the_loads_is_no_loss(
+    project: Path, dpone: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (project / "r.yaml").write_text(_ROUTE.replace("sqlite: w.db", "sqlite: warehouse"))
+    (project / "dpone.toml").write_text(
+        '[connections.warehouse]\nkind = "sqlite"\ndsn = "w.db"\n', "utf-8"
+    )
+    part = ("run", "r.yaml", "--partition", "month=1")
+    dpone(*part)
+    monkeypatch.setenv("DPONE_CONNECTION_WAREHOUSE", "sqlite:other.db")
+    said = dpone(*part, exits=4)
+    assert "DPONE_TARGET_COMMIT_DIVERGED" in said
+    assert said.index("leads to the target of that load") < said.index("dpone journal resolve")
+    monkeypatch.delenv("DPONE_CONNECTION_WAREHOUSE")
+    assert "was found absent" in dpone(*part, exits=4)
+    assert dpone("journal", "check") == "1 operations asked, 0 findings.\n"
+    (row,) = _rows(dpone).operations
+    answer = ("--as", "accept-loss", "--expect-version", str(row.version))
+    who = ("--operator", "me", "--why", "another connection")
+    assert "healed" in dpone("journal", "resolve", row.operation_id, *answer, *who)
+    assert "already loaded" in dpone(*part)
+
+
+def test_a_process_that_is_not_the_manifests_route_is_refused(project: Path, dpone: Any) -> None:
+    said = dpone("run", "r.yaml", "--process", "another", exits=2)
+    assert "it is the route r, and the process another was asked for" in said
+    assert not (project / "w.db").exists()
+    dpone("run", "r.yaml", "--process", "r")
+
+
 def test_resolve_refuses_what_it_must(project: Path, dpone: Any) -> None:
     dpone("run", "r.yaml", "--partition", "month=1")
     row = _rows(dpone).operations[0]

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import operator
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from psycopg.conninfo import make_conninfo
 
 import dpone
+from dpone.contracts.errors_fencing import ChangeNotRun, CommitRejected
 from dpone.ports.journal import Journal
 from dpone.ports.target import Target
 from faultinject.postgres import PostgresServer
@@ -96,6 +98,76 @@ def test_only_a_mapping_is_facts(
     again = dpone.commit(OPERATION, journal=journal, target=target, change=change)
     assert (first.how, again.how) == (dpone.How.COMMITTED, dpone.How.REPLAYED)
     assert first.result == again.result == facts
+    assert _count(target, journal) == 1
+
+
+async def _coroutine(transaction: Any) -> None:
+    transaction.execute(INSERT)
+
+
+def _generator(transaction: Any) -> Iterator[None]:
+    transaction.execute(INSERT)
+    yield
+
+
+async def _async_generator(transaction: Any) -> AsyncIterator[None]:
+    transaction.execute(INSERT)
+    yield
+
+
+class _Awaitable:
+    def __init__(self, transaction: Any) -> None:
+        self.transaction = transaction
+
+    def __await__(self) -> Any:
+        raise AssertionError(self.transaction)
+
+
+LATER: list[Callable[[Any], Any]] = [_coroutine, _generator, _async_generator, _Awaitable]
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("later", LATER)
+def test_a_change_that_has_not_run_is_refused(
+    journal: Journal, target: Target, later: Callable[[Any], Any]
+) -> None:
+    def change(transaction: Any) -> Any:
+        transaction.execute("CREATE TABLE loaded (a integer)")
+        return later(transaction)
+
+    with pytest.raises(CommitRejected) as caught:
+        dpone.commit(OPERATION, journal=journal, target=target, change=change)
+    assert isinstance(caught.value.__cause__, ChangeNotRun)
+    assert "wrote nothing" in str(caught.value)
+
+    def mended(transaction: Any) -> Any:
+        # It would fail if the table were there.
+        transaction.execute("CREATE TABLE loaded (a integer)")
+        transaction.execute(INSERT)
+
+    again = dpone.commit(OPERATION, journal=journal, target=target, change=mended)
+    assert again.how is dpone.How.COMMITTED
+    assert _count(target, journal) == 1
+
+
+@pytest.mark.filterwarnings("error")
+def test_acommit_awaits_a_coroutine_and_nothing_else(journal: Journal, target: Target) -> None:
+    async def run(change: Callable[[Any], Any]) -> dpone.Outcome:
+        return await dpone.acommit(OPERATION, journal=journal, target=target, change=change)
+
+    async def hands_on(transaction: Any) -> Any:
+        return _coroutine(transaction)
+
+    for change in (_async_generator, _generator, hands_on):
+        with pytest.raises(CommitRejected) as caught:
+            asyncio.run(run(change))
+        assert isinstance(caught.value.__cause__, ChangeNotRun)
+
+    async def whole(transaction: Any) -> None:
+        transaction.execute("CREATE TABLE loaded (a integer)")
+        await _coroutine(transaction)
+
+    assert asyncio.run(run(whole)).how is dpone.How.COMMITTED
     assert _count(target, journal) == 1
 
 

@@ -13,9 +13,11 @@ from typing import Any
 
 import pytest
 
+import dpone
 from dpone.adapters.sqlite.journal import SqliteJournal
 from dpone.contracts.errors_fencing import (
     JournalInvalid,
+    TargetInvalid,
     TargetReadOnly,
 )
 from tests.cli.ordinary import ordinary_folder, uid
@@ -86,6 +88,13 @@ def test_a_journal_in_a_folder_of_others_is_for_a_person(closed: Path) -> None:
 @pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
 def test_a_target_in_a_folder_of_others_is_for_a_person(closed: Path, kind: str) -> None:
     assert _as_ordinary(closed / "target", kind) == [[TargetReadOnly.code, 4]] * 4
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+def test_a_folder_that_cannot_be_made_is_told_as_one(kind: str) -> None:
+    target = dpone.open_target(f"{kind}:/proc/nowhere/target")
+    with pytest.raises(TargetInvalid, match="its folder does not exist"):
+        target.install()
 
 
 def test_a_file_of_others_is_for_a_person(closed: Path) -> None:

@@ -86,10 +86,11 @@ T = TypeVar("T")
 
 
 class PostgresJournal:
-    """The journal port on one connection. Thread-safe."""
+    """The journal port on one connection, which messages name. Thread-safe."""
 
-    def __init__(self, dsn: str) -> None:
+    def __init__(self, dsn: str, *, connection: str = "journal") -> None:
         self.wire = Wire(dsn)
+        self.declared = connection
         self._lock = threading.RLock()
         self._store = ""
         self._checked = False
@@ -238,7 +239,8 @@ class PostgresJournal:
                 return run()
             except psycopg.Error as error:
                 if is_authentication(error):
-                    raise TargetAuthentication(target="journal", connection="journal") from None
+                    kind = TargetAuthentication
+                    raise kind(target="journal", connection=self.declared) from None
                 raise JournalUnavailable(cause=cause_of(error), known=_NOTHING) from error
 
 

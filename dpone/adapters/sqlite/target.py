@@ -150,6 +150,9 @@ class SqliteTarget:
             return self._incarnation(connection)
         except (FileExistsError, NotADirectoryError) as error:
             raise TargetInvalid(target=self.name, cause="it lies below a file") from error
+        except FileNotFoundError as error:
+            cause = "its folder does not exist and cannot be made"
+            raise TargetInvalid(target=self.name, cause=cause) from error
         except OSError as error:
             raise TargetReadOnly(target=self.name, cause=error.strerror or "error") from error
         except sqlite3.Error as error:
