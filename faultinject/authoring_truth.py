@@ -171,9 +171,8 @@ def _refused(case: Case, answer: AuthoringError) -> Case:
     # No world here has a file with two names.
     demand(not isinstance(answer, TargetHardLinked), "I9 outcomes are true", "no second link")
     if isinstance(answer, RecoveryRequired):
-        name = str(answer.fields.get("recovery_name", "none"))
-        told = case.told if name == "none" else case.told | {name}
-        return replace(case, told=told)
+        names = {*str(answer.fields.get("recovery_name", "none")).split(", ")} - {"none"}
+        return replace(case, told=case.told | names)
     found = leftovers(case)
     demand(not found, "I7 no residue", f"{found} left after a refusal")
     return case

@@ -84,6 +84,7 @@ class MemoryCacheFolder(MemoryFolder):
         self.owner.step(f"open {self._at(leaf)}")
         if leaf in ("", ".", ".."):
             raise files.NotAFolder(leaf)
+        files.leaf_of(leaf)
         found = self.cache.at(leaf, self.number)
         if found is None:
             raise files.NameMissing(leaf)
@@ -121,7 +122,7 @@ class MemoryCacheFolder(MemoryFolder):
 
     def read_link(self, leaf: str) -> str | None:
         """Where a link leads."""
-        self.owner.step(f"read-link {self._at(leaf)}")
+        self.owner.step(f"read-link {self._at(files.leaf_of(leaf))}")
         found = self.cache.at(leaf, self.number)
         if found is None or found.kind is not Kind.LINK:
             return None
@@ -130,7 +131,7 @@ class MemoryCacheFolder(MemoryFolder):
     # -- new names
 
     def _named(self, call: str, leaf: str) -> Inode:
-        self.owner.step(f"{call} {self._at(leaf)}")
+        self.owner.step(f"{call} {self._at(files.leaf_of(leaf))}")
         self._free(leaf)
         self._writable(leaf)
         inode = self.cache.make()
@@ -140,7 +141,7 @@ class MemoryCacheFolder(MemoryFolder):
 
     def make_link(self, leaf: str, leads_to: str) -> None:
         """Make a link; where it leads is part of it."""
-        self.owner.step(f"make-link {self._at(leaf)}")
+        self.owner.step(f"make-link {self._at(files.leaf_of(leaf))}")
         self._free(leaf)
         inode = self.cache.make(kind=Kind.LINK)
         inode.data = inode.durable = inode.intact = leads_to.encode("utf-8", "surrogateescape")
@@ -148,7 +149,8 @@ class MemoryCacheFolder(MemoryFolder):
 
     def replace(self, leaf: str, over: str) -> None:
         """Rename over."""
-        label = f"replace {self._at(over)}"
+        files.leaf_of(leaf)
+        label = f"replace {self._at(files.leaf_of(over))}"
         self.owner.step(label)
         inode, shown = self._shown(leaf), self.cache.at(over, self.number)
         if shown is inode:
@@ -165,7 +167,7 @@ class MemoryCacheFolder(MemoryFolder):
     def carry(self, leaf: str, to: cachefiles.CacheFolder, free: str) -> None:
         """Rename into another directory; its new parent needs the directory's own permission."""
         assert isinstance(to, MemoryCacheFolder), "a folder of another adapter"
-        label = f"carry {self._at(leaf)} to {to._at(free)}"
+        label = f"carry {self._at(files.leaf_of(leaf))} to {to._at(files.leaf_of(free))}"
         self.owner.step(label)
         inode = self._shown(leaf)
         to._free(free)
@@ -180,6 +182,8 @@ class MemoryCacheFolder(MemoryFolder):
 
     def refusal(self, leaf: str, to: cachefiles.CacheFolder, full: str) -> str:
         """No layers here."""
+        files.leaf_of(leaf)
+        files.leaf_of(full)
         return ""
 
     def _change(self, label: str, *change: tuple[str, int | None]) -> None:
@@ -198,14 +202,14 @@ class MemoryCacheFolder(MemoryFolder):
 
     def unseal(self, leaf: str) -> None:
         """The same, of a directory in it."""
-        inode = self._shown(leaf)
+        inode = self._shown(files.leaf_of(leaf))
         if inode.entries is None:
             raise files.NotAFolder(leaf)
         self._mode(inode, inode.mode | _ALL, self._at(leaf))
 
     def set_mode(self, leaf: str, mode: int) -> None:
         """Set permission bits, then sync."""
-        inode = self._shown(leaf)
+        inode = self._shown(files.leaf_of(leaf))
         if inode.kind is Kind.LINK:
             raise files.LinkForbidden(leaf)
         self._mode(inode, mode, self._at(leaf))

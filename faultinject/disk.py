@@ -92,6 +92,11 @@ class MemoryHeld:
             raise files.ChangedDuringRead(self.leaf)
         return first
 
+    def attributes(self) -> files.Attributes:
+        """Mode, owner and group; there is nothing else here."""
+        self.owner.step(f"attributes {self.leaf}")
+        return self.inode.mode, self.inode.owner, self.inode.group, ()
+
     def prove(self) -> Proof:
         """Take a lease, which is refused while anybody has the file open for writing."""
         self.owner.step(f"prove {self.leaf}")
@@ -187,7 +192,7 @@ class MemoryFolder:
 
     def look(self, leaf: str) -> Look | None:
         """What bears the name."""
-        self.owner.step(f"look {leaf}")
+        self.owner.step(f"look {files.leaf_of(leaf)}")
         inode = self.disk.at(leaf, self.number)
         return None if inode is None else self.disk.look(inode)
 
@@ -210,7 +215,7 @@ class MemoryFolder:
         return None if inode is None else MemoryRecord(self.owner, inode, leaf)
 
     def _regular(self, call: str, leaf: str) -> Inode | None:
-        self.owner.step(f"{call} {leaf}")
+        self.owner.step(f"{call} {files.leaf_of(leaf)}")
         inode = self.disk.at(leaf, self.number)
         if inode is not None and inode.kind is Kind.LINK:
             raise files.LinkForbidden(leaf)
@@ -256,7 +261,7 @@ class MemoryFolder:
         return self.disk.make()
 
     def _named(self, call: str, leaf: str) -> Inode:
-        self.owner.step(f"{call} {leaf}")
+        self.owner.step(f"{call} {files.leaf_of(leaf)}")
         self._free(leaf)
         inode = self.disk.make()
         self.disk.change(self.number, (leaf, inode.number))
@@ -281,14 +286,14 @@ class MemoryFolder:
     def link(self, staged: files.Held, leaf: str) -> None:
         """Name a nameless file."""
         assert isinstance(staged, MemoryHeld)
-        self.owner.step(f"link {leaf}")
+        self.owner.step(f"link {files.leaf_of(leaf)}")
         self._free(leaf)
         staged.leaf = leaf
         self._change(f"link {leaf}", (leaf, staged.inode.number))
 
     def exchange(self, left: str, right: str) -> None:
         """Swap two names."""
-        self.owner.step(f"exchange {left} {right}")
+        self.owner.step(f"exchange {files.leaf_of(left)} {files.leaf_of(right)}")
         first, second = self._shown(left), self._shown(right)
         if self.disk.exchanges == "missing":
             raise files.ExchangeUnsupported(left)
@@ -299,27 +304,27 @@ class MemoryFolder:
 
     def move(self, leaf: str, free: str) -> None:
         """Rename to a free name."""
-        self.owner.step(f"move {leaf} {free}")
+        self.owner.step(f"move {files.leaf_of(leaf)} {files.leaf_of(free)}")
         inode = self._shown(leaf)
         self._free(free)
         self._change(f"move {leaf} {free}", (leaf, None), (free, inode.number))
 
     def unlink(self, leaf: str) -> None:
         """Take a name from a file."""
-        self.owner.step(f"unlink {leaf}")
+        self.owner.step(f"unlink {files.leaf_of(leaf)}")
         if self._shown(leaf).entries is not None:
             raise files.NotRegular(leaf)
         self._change(f"unlink {leaf}", (leaf, None))
 
     def make_folder(self, leaf: str) -> None:
         """Make a directory."""
-        self.owner.step(f"make-folder {leaf}")
+        self.owner.step(f"make-folder {files.leaf_of(leaf)}")
         self._free(leaf)
         self._change(f"make-folder {leaf}", (leaf, self.disk.make(kind=Kind.FOLDER).number))
 
     def remove_folder(self, leaf: str) -> bool:
         """Remove an empty directory."""
-        self.owner.step(f"remove-folder {leaf}")
+        self.owner.step(f"remove-folder {files.leaf_of(leaf)}")
         found = self.disk.at(leaf, self.number)
         if found is None or found.entries is None or found.entries.live:
             return False
@@ -353,7 +358,7 @@ class MemoryFolder:
 
     def fitness(self, leaf: str) -> str:
         """Always fit, unless the file system has no exchange at all."""
-        self.owner.step(f"fitness {leaf}")
+        self.owner.step(f"fitness {files.leaf_of(leaf)}")
         return ""
 
     def certified(self) -> bool | None:

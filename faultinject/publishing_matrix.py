@@ -24,6 +24,7 @@ SITES: Final = (*(site for site in sites(MODULES) if site not in BYTES), *BYTES)
 # Where a site showed soonest: asked first. Elsewhere is asked only when nothing shows there.
 ASKED_FIRST: Final = {
     "fragments._make_folders#1": ("publish what is there", False, 1),
+    "fragments.rely_on#1": ("publish beside another run", False, 1),
     "receipts._set_aside#1": ("publish beside no receipt", False, 1),
     "undo._settle_names#1": ("publish a new root", False, 2),
     "undo._drop_side#1": ("publish by name a new root", False, 2),

@@ -216,7 +216,7 @@ def _recovered(meeting: Meeting, case: Case, *, has_died: bool) -> None:
             raise Violated("I8 the plan ends", f"it does not: {run.answer}")
 
 
-def meeting_witness(rule: Rule, *, stride: int = 7) -> Violated | None:
+def meeting_witness(rule: Rule, *, stride: int = 5) -> Violated | None:
     """The violation that the schedules find without the rule."""
     chosen = next(meeting for meeting in MEETINGS if meeting.name == rule.world)
     with planted(*rule.cuts):

@@ -224,8 +224,8 @@ RULES: Final = (
             Cut(
                 "publish",
                 "Publisher.conclude",
-                "tuple(work.prior) if",
-                "() if",
+                "Concluded(work.prior, decided)",
+                "Concluded((), decided)",
             ),
         ),
         "publish unproven",
@@ -290,6 +290,19 @@ RULES: Final = (
             ),
         ),
         where="winner",
+    ),
+    Rule(
+        "what is shared is never taken back",
+        (
+            Cut(
+                "undo",
+                "Undo._withdraw",
+                "self._leave if entry.shared else self._remove",
+                "self._remove",
+            ),
+        ),
+        "publish what is shared",
+        "winner",
     ),
     Rule(
         "a rehearsal is cleared durably before its journal goes",

@@ -110,8 +110,12 @@ def is_ours(inode: Inode | None) -> bool:
 
 
 def news(plan: Publication) -> tuple[Change, ...]:
-    """The files that a plan creates before its root."""
-    return tuple(change for change in plan.changes if change.is_new and change is not plan.root)
+    """The files that a plan creates before its root, and that go when it is undone."""
+    return tuple(
+        change
+        for change in plan.changes
+        if change.is_new and change is not plan.root and not change.shared
+    )
 
 
 def in_force(case: Case) -> bool:
@@ -279,8 +283,8 @@ def _names(case: Case, names: tuple[str, ...]) -> Case:
 
 
 def _told_by(case: Case, error: RecoveryRequired) -> Case:
-    name = str(error.fields.get("recovery_name", "none"))
-    return case if name == "none" else replace(case, told=case.told | {name})
+    names = {*str(error.fields.get("recovery_name", "none")).split(", ")} - {"none"}
+    return replace(case, told=case.told | names)
 
 
 def _refused(case: Case, answer: DponeError) -> Case:
@@ -308,8 +312,11 @@ def _file(case: Case, file: FileOutcome) -> None:
         "create": is_after,
         "update": is_after,
         "no_op": is_after,
-        "rolled_back": not is_mine if change.is_new else not is_mine or is_before(change),
-        "preserved": not is_mine or is_before(change),
+        # Another root may stand on a shared file.
+        "rolled_back": not is_mine and not change.shared
+        if change.is_new
+        else not is_mine or is_before(change),
+        "preserved": inode is not None if change.shared else not is_mine or is_before(change),
         "not_applied": not is_mine or is_before(change),
     }
     is_true = facts.get(file.action, True) or case.touched(file.path)
@@ -333,9 +340,9 @@ def stays(case: Case, *, was: bool) -> bool:
 def lasts(case: Case, answer: Answer, made: list[str]) -> None:
     """What a run said is still so after a loss of power; `made` are the folders that it made."""
     if isinstance(answer, RecoveryRequired):
-        name = str(answer.fields.get("recovery_name", "none"))
-        is_there = name == "none" or shown(case.disk, name) is not None
-        demand(is_there or case.rival is not None, "I9 outcomes are true", f"{name} is gone again")
+        for name in {*str(answer.fields.get("recovery_name", "none")).split(", ")} - {"none"}:
+            is_there = shown(case.disk, name) is not None or case.rival is not None
+            demand(is_there, "I9 outcomes are true", f"{name} is gone again")
     outcome = answer.outcome if isinstance(answer, Unpublished) else answer
     if not isinstance(outcome, PublishOutcome) or outcome.cleanup_required:
         return

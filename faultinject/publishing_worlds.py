@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace as replace_fields
+
 from dpone.contracts.authoring import Kind
 from dpone.contracts.publication import Change, Publication, receipt_name
 from faultinject import authoring_editors as editors
@@ -22,6 +24,11 @@ NEW_ROOT: Final = Change(path="pipeline.yaml", after=D)
 
 PLAN: Final = Publication(root=ROOT_FILE, fragments=(FIRST, SECOND))
 WATCHING: Final = Publication(root=ROOT_FILE, fragments=(FIRST, SECOND), edits=(WATCHED,))
+# Another root may stand on the first new file.
+SHARING: Final = Publication(
+    root=ROOT_FILE, fragments=(Change(path=FIRST.path, after=FIRST.after, shared=True), SECOND)
+)
+LEANING: Final = replace_fields(SHARING, fragments=SHARING.fragments[:1])
 ALL_NEW: Final = Publication(root=NEW_ROOT, fragments=(FIRST, SECOND))
 # The root lies in a folder of its own, so that no sync of it covers the new files' folders.
 ELSEWHERE: Final = Publication(
@@ -59,6 +66,18 @@ def standing(
         disk.precious.add(change.after)
         disk.secured.add(change.after)
     return Case(disk, plan)
+
+
+def half_made() -> Case:
+    """Another run has just made the shared file for a root of its own, and its name is unsynced."""
+    case = standing(LEANING)
+    folder, leaf = spot(case.disk, FIRST.path)
+    inode = case.disk.make(foreign=True)
+    case.disk.write(inode, FIRST.after)
+    case.disk.sync_inode(inode)
+    case.disk.change(folder, (leaf, inode.number))
+    case.disk.precious.add(FIRST.after)
+    return case
 
 
 def malformed() -> Case:
@@ -163,6 +182,8 @@ def workloads(*, raced: bool = True) -> tuple[Workload, ...]:
             "publish by name a new root", partial(standing, ALL_NEW, nameless=False), OTHER_NEW
         ),
         Workload("publish what is there", partial(standing, given=(FIRST,)), OTHER),
+        Workload("publish what is shared", partial(standing, SHARING), OTHER),
+        Workload("publish beside another run", half_made, OTHER),
         Workload(
             "publish elsewhere",
             partial(standing, ELSEWHERE),

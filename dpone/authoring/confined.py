@@ -24,10 +24,9 @@ from dpone.contracts.authoring import (
     OwnedFile,
 )
 from dpone.contracts.errors_authoring import FileUnreadable, PathInvalid
+from dpone.contracts.publication import PATH_CHARS_MAX
 from dpone.ports.files import Files, FilesError
 from dpone.ports.probe import Probe, quiet
-
-PATH_CHARS_MAX = 4096
 
 
 def random_nonce() -> str:

@@ -6,17 +6,20 @@ happened. The command line and programs use the same object. Source: ADR 0023, p
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from dpone.authoring import report
-from dpone.authoring.confined import ConfinedFiles
+from dpone.authoring.confined import ConfinedFiles, split
 from dpone.authoring.draft import Draft
+from dpone.authoring.leftovers import leftovers
 from dpone.authoring.migrate import Migration, plan_migration
 from dpone.authoring.publish import Publisher, Unpublished
 from dpone.authoring.reading import Tree
 from dpone.authoring.scaffold import Scaffold
-from dpone.authoring.undo import beside
-from dpone.contracts.authoring import ConfinedRecoveryOutcome, Status, sha256_of
+from dpone.authoring.undo import all_beside, beside
+from dpone.contracts.authoring import Status, sha256_of
 from dpone.contracts.authoring_report import (
     AuthoringReport,
     ChangeReport,
@@ -28,14 +31,22 @@ from dpone.contracts.authoring_report import (
     WorkloadDetails,
 )
 from dpone.contracts.errors import EXIT_CLOSED, EXIT_DONE, DponeError
-from dpone.contracts.errors_authoring import SourceMissing
-from dpone.contracts.publication import Publication
+from dpone.contracts.errors_authoring import RecoveryRequired
+from dpone.contracts.errors_project import EarlierChangeWaits, NothingNamed
+from dpone.contracts.publication import Conclusion, FileOutcome, Publication
 from dpone.contracts.run_report import ErrorReport
 from dpone.ports.documents import Documents
 from dpone.ports.files import Files
 from dpone.ports.probe import Probe, quiet
 
+Drafted = TypeVar("Drafted", Draft, Migration)
+
 _ZERO = Counters()
+_DECIDED = {
+    Conclusion.IN_FORCE: Status.COMMITTED.value,
+    Conclusion.WITHDRAW: Status.ROLLED_BACK.value,
+    Conclusion.LEAVE: "left",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +76,8 @@ class Desk:
         self.documents = documents
         self.tree = Tree(self.confined)
         self.scaffold = Scaffold(self.tree, documents)
+        # What concluding an earlier change, before anything was planned, left or kept.
+        self.prior: list[FileOutcome] = []
 
     def run(
         self,
@@ -99,7 +112,9 @@ class Desk:
 
     def migrate(self, path: str, to: str, *, declared: str, apply: bool) -> MigrationReport:
         """Plan or apply a migration between authoring forms."""
-        migration = plan_migration(self.tree, self.documents, path, to, declared)
+        migration = self.drafted(
+            lambda: plan_migration(self.tree, self.documents, path, to, declared), apply=apply
+        )
         plan = migration.draft.publication()
         ended = self._ended(plan, apply=apply)
         return MigrationReport(
@@ -118,43 +133,84 @@ class Desk:
             exit_code=ended.exit_code,
         )
 
-    def recover(self, path: str, *, apply: bool, by_hand: bool) -> RecoveryReport:
-        """Say whether a change of a file is pending, or finish it."""
-        if not apply:
-            is_pending = self.tree.is_pending(path)
-            return RecoveryReport(
-                path=path, mode="plan", status="pending" if is_pending else "none"
-            )
+    def drafted(self, make: Callable[[], Drafted], *, apply: bool) -> Drafted:
+        """What `make` plans; a file of an interrupted change in its way is concluded first.
+
+        Raises what `make` raises, and without `apply` `EarlierChangeWaits` for such a file.
+        """
         try:
-            found = self.confined.recover_file_transaction(path, by_hand=by_hand)
-        except SourceMissing:
-            # Its folder is not there, so nothing can wait in it.
-            found = ConfinedRecoveryOutcome(found=False)
+            return make()
+        except EarlierChangeWaits as error:
+            root = str(error.fields["root"])
+            if not apply:
+                raise
+        # What the root shows decides, so its own change comes first.
+        found = self.confined.recover_file_transaction(root)
+        names = tuple(beside(root, name) for name in found.names)
+        if found.status is Status.RECOVERY_REQUIRED or found.cleanup_required:
+            shown = all_beside(root, *found.names)
+            raise RecoveryRequired(path=root, reason=found.reason, recovery_name=shown)
+        self.prior += (_kept(root, name) for name in names if name)
+        self.prior += Publisher(self.confined).conclude(root) or ()
+        return make()
+
+    def recover(self, path: str, *, apply: bool, by_hand: bool) -> RecoveryReport:
+        """Say whether a change of a file is pending, or finish it.
+
+        Raises `NothingNamed` for a name that nothing bears and no interrupted change left.
+        """
+        is_pending = self.tree.is_pending(path)
+        if not is_pending and not self.is_known(path):
+            names = ", ".join(self._leftovers(path)) or "nothing"
+            raise NothingNamed(path=path, leftovers=names)
+        if apply:
+            return self._recovered(path, by_hand=by_hand)
+        return RecoveryReport(
+            path=path,
+            mode="plan",
+            status="pending" if is_pending else "none",
+            leftovers=self._leftovers(path),
+        )
+
+    def is_known(self, path: str) -> bool:
+        """Whether something bears the name, or an interrupted change of it waits."""
+        return self.tree.is_there(path) or self.tree.is_pending(path)
+
+    def _recovered(self, path: str, *, by_hand: bool) -> RecoveryReport:
+        found = self.confined.recover_file_transaction(path, by_hand=by_hand)
         # What the root shows decides, so its own change comes first.
         is_stuck = found.cleanup_required
         concluded = None if is_stuck else Publisher(self.confined).conclude(path)
+        status, reason = found.status.value, found.reason
         if concluded is not None and not found.found:
             # Its new files are the project's, or gone, by what the root shows.
-            found = ConfinedRecoveryOutcome(
-                found=True, status=Status.ROLLED_BACK, reason="publication_concluded"
-            )
+            status, reason = _DECIDED[concluded.decided], "publication_concluded"
         is_open = found.status is Status.RECOVERY_REQUIRED
+        kept = [beside(path, name) for name in found.sides]
+        kept += [file.recovery_name for file in concluded or ()]
         return RecoveryReport(
             path=path,
             mode="apply",
-            status=found.status.value,
-            reason=found.reason,
+            status=status,
+            reason=reason,
             recovery_name=beside(path, found.recovery_name),
             changed_since=found.changed_since,
             newer=found.newer,
             cleanup_required=found.cleanup_required,
-            kept=tuple(f.recovery_name for f in concluded or () if f.recovery_name),
+            kept=tuple(name for name in kept if name),
+            stays=report.staying(concluded or ()),
+            leftovers=self._leftovers(path),
             counters=Counters(
-                rolled_back=int(found.status is Status.ROLLED_BACK),
+                rolled_back=int(status == Status.ROLLED_BACK.value),
                 recovery_required=int(is_open),
             ),
             exit_code=EXIT_CLOSED if is_open or found.cleanup_required else EXIT_DONE,
         )
+
+    def _leftovers(self, path: str) -> tuple[str, ...]:
+        folder, _ = split(path)
+        names = leftovers(self.confined.files, folder)
+        return tuple(f"{folder}/{name}" if folder else name for name in names)
 
     def _ended(self, plan: Publication, *, apply: bool) -> _Ended:
         if not apply:
@@ -169,9 +225,9 @@ class Desk:
         return _Ended(
             status=statuses.get(outcome.status, outcome.status.value),
             changes=report.applied(plan, outcome),
-            unit=report.unit_of(outcome),
+            unit=report.unit_of(outcome, self.prior),
             counters=report.counters_of(outcome),
-            errors=() if error is None else (report.error_report(error),),
+            errors=() if error is None else (report.error_report(error, outcome),),
             exit_code=report.exit_of(outcome, error),
         )
 
@@ -180,10 +236,17 @@ class Desk:
         if apply:
             return ()
         return tuple(
-            f"an interrupted change of {change.path} waits: apply recovers it first"
+            f"an interrupted change of {change.path} waits: apply recovers it first, as does "
+            f"dpone authoring recover {change.path} --apply"
             for change in plan.changes
             if self.tree.is_pending(change.path)
         )
+
+
+def _kept(path: str, name: str) -> FileOutcome:
+    return FileOutcome(
+        path=path, action="preserved", reason="earlier_bytes_kept", recovery_name=name
+    )
 
 
 def _form(migration: Migration, *, is_source: bool) -> FormReport:

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 from dpone.authoring.reading import Tree
-from dpone.contracts.errors_project import ScaffoldConflict
+from dpone.contracts.catalog import catalog_path
+from dpone.contracts.errors import DponeError
+from dpone.contracts.errors_project import EarlierChangeWaits, ScaffoldConflict
 from dpone.contracts.publication import Change, Publication
 
 Accepts = Callable[[bytes], bool]
@@ -46,17 +49,31 @@ class Draft:
         """Have a file that does not exist yet.
 
         An existing one with these bytes, or one that `accepts` finds right, stays as it is.
-        Raises `ScaffoldConflict` for another one, and what `accepts` raises.
+        Raises `ScaffoldConflict` for another one, and what `accepts` raises; or
+        `EarlierChangeWaits`, when an interrupted change had made it.
         """
         found = self.read(path)
         if found is None:
             self.tree.check_name(path)
             self.changes[path] = Change(path=path, after=data)
             return
-        is_right = found == data or (accepts is not None and accepts(found))
+        try:
+            is_right = found == data or (accepts is not None and accepts(found))
+        except DponeError as error:
+            self.refuse(path, error)
         if not is_right:
-            raise ScaffoldConflict(path=path)
+            self.refuse(path, ScaffoldConflict(path=path))
         self.changes[path] = Change(path=path, before=found, after=found)
+
+    def refuse(self, path: str, error: DponeError) -> NoReturn:
+        """Raise `error` for a file in the way, unless an interrupted change of ours had made it."""
+        parts = path.split("/")
+        # A workload's root is its domain's catalog, or the workload's own file.
+        is_workload = len(parts) > 2 and parts[0] == "workloads"
+        for root in (self.root, *((catalog_path(parts[1]),) if is_workload else ())):
+            if path in self.tree.earlier(root):
+                raise EarlierChangeWaits(root=root, path=path) from error
+        raise error
 
     def edit(self, path: str, data: bytes) -> None:
         """Have an existing file, or one of this draft, hold other bytes."""

@@ -7,6 +7,7 @@ in either case. Source: ADR 0023, journal recovery.
 from __future__ import annotations
 
 from dpone.authoring.record import Ledger
+from dpone.authoring.retire import differs_from_target
 from dpone.contracts.authoring import (
     FILE_BYTES_MAX,
     ConfinedRecoveryOutcome,
@@ -67,6 +68,9 @@ def _discard(ledger: Ledger, leaf: str, digest: str, accept_unproven: bool) -> b
         if not is_free or sha256_of(held.read(FILE_BYTES_MAX)) != digest:
             return False
         if proof is Proof.PROVEN and not held.undisturbed():
+            return False
+        is_earlier = digest == ledger.journal.expected_sha256
+        if is_earlier and differs_from_target(ledger.place, held):
             return False
         with ledger.place.probe(Effect.AUTHORING_DISCARD):
             ledger.place.folder.unlink(leaf)

@@ -23,6 +23,7 @@ _REFUSALS: dict[type[files.FilesError], _Refusal] = {
     files.LinkForbidden: errors.PathUnsafe,
     files.NotRegular: errors.PathUnsafe,
     files.NotAFolder: errors.PathInvalid,
+    files.NameInvalid: errors.PathInvalid,
     files.FileTooLarge: errors.FileUnreadable,
     files.ChangedDuringRead: errors.SourceChanged,
     files.AccessDenied: errors.FolderReadOnly,

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from dpone.authoring.confined import split
 from dpone.authoring.receipts import OpenReceipt, open_receipt
 from dpone.authoring.record import Place, is_named
+from dpone.authoring.survey import digest_of
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors_authoring import FileConflict
 from dpone.contracts.publication import (
@@ -104,6 +105,7 @@ class Fragments:
             device=look.device if look is not None else 0,
             identity=look.identity if look is not None else NO_IDENTITY,
             side=f"{side_name(nonce)}-{number}",
+            shared=change.shared,
         )
         return New(change, Place(folder, leaf, self.probe), staged, entry)
 
@@ -141,8 +143,11 @@ class Fragments:
         fields |= {"phase": 1, "entries": tuple(new.entry for new in self.news)}
         self.receipt.complete(Receipt(**fields))
 
-    def name(self, new: New) -> None:
-        """Give a new file its name. Raises `FileConflict` when somebody took it meanwhile."""
+    def name(self, new: New) -> bool:
+        """Give a new file its name; False when somebody has meanwhile put the same bytes there.
+
+        Raises `FileConflict` when he put other bytes there.
+        """
         try:
             with self.probe(Effect.AUTHORING_PUBLISH):
                 if new.staged is not None:
@@ -150,12 +155,33 @@ class Fragments:
                 else:
                     new.place.folder.move(new.entry.side, new.place.leaf)
         except NameTaken:
-            raise FileConflict(path=new.change.path) from None
+            self._yield_to(new)
         except FilesError as error:
             if not is_named(new.place, new.place.leaf, new.entry.identity, error):
                 raise
-        self.named.append(new.entry)
+            self.named.append(new.entry)
+        else:
+            self.named.append(new.entry)
+        # Also when it is somebody else's: our root is about to stand on it.
         new.place.sync()
+        return new.entry in self.named
+
+    def rely_on(self, place: Place) -> None:
+        """Have a shared name durable that another run gave, and may have died before it synced."""
+        place.sync()
+
+    def _yield_to(self, new: New) -> None:
+        """Leave a name to whoever took it with the planned bytes. Raises `FileConflict`."""
+        try:
+            shown = digest_of(new.place)
+        except FilesError:
+            shown = ""
+        if shown != new.entry.sha256:
+            raise FileConflict(path=new.change.path)
+        if new.staged is None:
+            # The receipt knows the side file, and goes when the root is in force.
+            with self.probe(Effect.AUTHORING_DISCARD):
+                new.place.folder.unlink(new.entry.side)
 
 
 def _identified(entry: Entry, identity: str) -> Entry:

@@ -176,7 +176,7 @@ def _root(draft: Draft, source: Source, target: Source) -> None:
         return
     found = draft.read(target.path)
     if found is not None and found != data:
-        raise ScaffoldConflict(path=target.path)
+        draft.refuse(target.path, ScaffoldConflict(path=target.path))
     draft.create(target.path, data)
 
 

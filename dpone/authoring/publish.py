@@ -13,17 +13,17 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 
 from dpone.authoring.confined import ConfinedFiles, split
-from dpone.authoring.fit import check_folder, check_target, refusal
+from dpone.authoring.fit import refusal
 from dpone.authoring.fragments import Fragments, New
+from dpone.authoring.leftovers import sides_beside
 from dpone.authoring.receipts import find_receipt
 from dpone.authoring.record import Place
-from dpone.authoring.undo import Undo, beside
-from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
+from dpone.authoring.survey import Survey, digest_of
+from dpone.authoring.undo import Undo, all_beside
+from dpone.contracts.authoring import Kind, Status
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import (
     ChangeStopped,
-    FileConflict,
-    PathInvalid,
     PathUnsafe,
     RecoveryRequired,
     SourceChanged,
@@ -33,6 +33,8 @@ from dpone.contracts.errors_authoring import (
 from dpone.contracts.publication import (
     FILES_MAX,
     Change,
+    Concluded,
+    Conclusion,
     FileOutcome,
     Publication,
     PublishOutcome,
@@ -79,9 +81,10 @@ class Publisher:
         with ExitStack() as stack:
             work = _Work(stack, Fragments(self.files, self.probe, stack))
             undo = Undo(self.confined, work.files)
+            survey = Survey(self.files, self.probe)
             self._take_over(plan, work)
             try:
-                missing = self._check(plan, work)
+                missing = survey.check(plan, work.files)
             except DponeError as error:
                 if work.prior:
                     # What recovery kept or concluded is told beside the refusal.
@@ -113,40 +116,55 @@ class Publisher:
         self._recover(plan, work)
         for change in (*plan.edits, plan.root):
             self._conclude(change.path, work)
+        # Of what stays, this plan's own files are told as such.
+        own = {change.path for change in plan.changes}
+        is_told = ("shared", "not_owned")
+        work.prior = [
+            file
+            for file in work.prior
+            if file.recovery_name or file.path not in own or file.reason not in is_told
+        ]
 
-    def conclude(self, path: str) -> tuple[FileOutcome, ...] | None:
+    def conclude(self, path: str) -> Concluded | None:
         """Conclude a dead run's publication whose root is this file; None when there is none.
 
-        What stays, or was kept under another name, is returned. Raises an `AuthoringError` for
-        what cannot be concluded.
+        `decided` of what is returned says what its new files came to: IN_FORCE, they stay under
+        their root; WITHDRAW, those that were still the run's own are gone; LEAVE, somebody changed
+        the root and they stay as they are. The items are every file that stays although the root
+        does not stand on it, by path with the reason (`root_changed`, `not_owned`, `shared`), and
+        every one of which bytes were kept under another name. Raises an `AuthoringError` for what
+        cannot be concluded.
         """
         with ExitStack() as stack:
             work = _Work(stack, Fragments(self.files, self.probe, stack))
-            return tuple(work.prior) if self._conclude(path, work) else None
+            decided = self._conclude(path, work)
+            return None if decided is None else Concluded(work.prior, decided)
 
-    def _conclude(self, path: str, work: _Work) -> bool:
-        """Conclude the publication whose receipt lies beside a file; whether there was one."""
+    def _conclude(self, path: str, work: _Work) -> Conclusion | None:
+        """Conclude the publication whose receipt lies beside a file; None when there was none."""
         parent, leaf = split(path)
         try:
             folder = work.stack.enter_context(self.files.folder(parent))
             found = find_receipt(Place(folder, leaf, self.probe), self.confined.nonces())
         except NameMissing:
-            return False
+            return None
         except FilesError as error:
             raise refusal(error, path) from error
         if found is None:
-            return False
+            return None
         if isinstance(found, str):
-            name = f"{parent}/{found}" if parent else found
-            raise RecoveryRequired(path=path, reason="receipt_invalid", recovery_name=name)
+            names = all_beside(path, found, *sides_beside(folder))
+            raise RecoveryRequired(path=path, reason="receipt_invalid", recovery_name=names)
         work.stack.callback(found.record.close)
         # What became of its files is not what becomes of this plan's.
         became: dict[str, FileOutcome] = {}
+        undo = Undo(self.confined, became)
         try:
-            prior = Undo(self.confined, became).conclude(found)
+            decided, prior = undo.conclude(found)
         except FilesError as error:
             raise refusal(error, path) from error
-        work.prior += [*prior, *(file for file in became.values() if file.recovery_name)]
+        told = (file for file in became.values() if file.recovery_name or file.stays)
+        work.prior += [*prior, *told]
         failed = next((issue for issue in prior if issue.action == "failed"), None)
         if failed is not None:
             raise RecoveryRequired(
@@ -154,7 +172,7 @@ class Publisher:
                 reason=failed.reason,
                 recovery_name=failed.recovery_name or "none",
             )
-        return True
+        return decided
 
     def _recover(self, plan: Publication, work: _Work) -> None:
         for change in plan.changes:
@@ -167,75 +185,10 @@ class Publisher:
                 raise RecoveryRequired(
                     path=change.path,
                     reason=found.reason,
-                    recovery_name=beside(change.path, found.recovery_name) or "none",
+                    recovery_name=all_beside(change.path, *found.names),
                 )
             if found.recovery_name:
                 work.prior.append(_kept(change.path, found.recovery_name))
-
-    # -- algorithm step 1
-
-    def _check(self, plan: Publication, work: _Work) -> list[Change]:
-        """Look at every path; nothing is written. Returns the files to create."""
-        return [change for change in plan.changes if self._look_at(change, work)]
-
-    def _look_at(self, change: Change, work: _Work) -> bool:
-        """Whether the file is to be created; conflicts are raised."""
-        parent, leaf = split(change.path)
-        try:
-            with self.files.folder(parent) as folder:
-                place = Place(folder, leaf, self.probe)
-                look = folder.look(leaf)
-                if look is None:
-                    return self._absent(change)
-                if look.kind is not Kind.FILE:
-                    raise PathUnsafe(path=change.path, reason=f"it is a {look.kind.value}")
-                shown = self._digest(place)
-                if shown == change.after_sha256:
-                    work.files[change.path] = FileOutcome(path=change.path, action="no_op")
-                    return False
-                if change.is_new:
-                    raise FileConflict(path=change.path)
-                if shown != change.before_sha256:
-                    raise SourceChanged(path=change.path)
-                check_target(place, look)
-                check_folder(place)
-                return False
-        except NameMissing:
-            return self._absent(change)
-        except FilesError as error:
-            raise refusal(error, change.path) from error
-
-    def _absent(self, change: Change) -> bool:
-        # A file that was found right may have been an interrupted run's, and gone with it.
-        if not change.is_new and change.before != change.after:
-            raise SourceMissing(path=change.path)
-        self._check_new(change.path)
-        return True
-
-    def _check_new(self, path: str) -> None:
-        """Refuse a new file where names cannot be changed, or taken back safely."""
-        parent, leaf = split(path)
-        while True:
-            try:
-                with self.files.folder(parent) as folder:
-                    check_folder(Place(folder, leaf, self.probe))
-                    return
-            except NameMissing as error:
-                if not parent:
-                    reason = "the project's folder is missing"
-                    raise PathInvalid(path=path, reason=reason) from error
-                parent, _, leaf = parent.rpartition("/")
-            except FilesError as error:
-                raise refusal(error, path) from error
-
-    def _digest(self, place: Place) -> str:
-        held = place.folder.hold(place.leaf)
-        if held is None:
-            return ""
-        try:
-            return sha256_of(held.read(FILE_BYTES_MAX))
-        finally:
-            held.close()
 
     def _is_done(self, plan: Publication, work: _Work) -> bool:
         return len(work.files) == len(plan.changes)
@@ -250,7 +203,9 @@ class Publisher:
 
     def _name(self, new: New, work: _Work) -> None:
         try:
-            work.new.name(new)
+            is_ours = work.new.name(new)
+            if not is_ours:
+                work.files[new.change.path] = FileOutcome(path=new.change.path, action="no_op")
         finally:
             if new.entry in work.new.named:
                 work.files[new.change.path] = FileOutcome(path=new.change.path, action="create")
@@ -301,8 +256,10 @@ class Publisher:
                 is_same = look is not None and look.kind is Kind.FILE
                 if is_same and entry is not None and look is not None:
                     is_same = look.identity == entry.identity
-                if not is_same or self._digest(place) != change.after_sha256:
+                if not is_same or digest_of(place) != change.after_sha256:
                     raise SourceChanged(path=change.path)
+                if change.shared and entry is None:
+                    work.new.rely_on(place)
 
     def _activate(self, plan: Publication, work: _Work) -> None:
         """Algorithm step 4: the root puts everything in force."""

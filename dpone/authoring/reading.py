@@ -11,8 +11,10 @@ import unicodedata
 from dpone.authoring.confined import ConfinedFiles, split
 from dpone.authoring.fit import refusal
 from dpone.contracts.authoring import FILE_BYTES_MAX
-from dpone.contracts.errors_authoring import FileUnreadable, SourceMissing
-from dpone.contracts.errors_project import NameCollision
+from dpone.contracts.errors import DponeError
+from dpone.contracts.errors_authoring import FileUnreadable, FolderReadOnly, SourceMissing
+from dpone.contracts.errors_project import FolderUnreadable, NameCollision
+from dpone.contracts.publication import decode_receipt, receipt_name
 from dpone.ports.files import AccessDenied, FilesError, NameMissing
 
 NAMES_MAX = 100_000
@@ -41,8 +43,20 @@ class Tree:
                     held.close()
         except SourceMissing:
             return None
+        except FolderReadOnly as error:
+            raise unreadable(error, path) from error
         except FilesError as error:
             raise refusal(error, path) from error
+
+    def is_there(self, path: str) -> bool:
+        """Whether anything bears the name."""
+        try:
+            with self.confined.place(path) as place:
+                return place.folder.look(place.leaf) is not None
+        except SourceMissing:
+            return False
+        except FolderReadOnly as error:
+            raise unreadable(error, path) from error
 
     def is_pending(self, path: str) -> bool:
         """Whether an interrupted change of the file waits for recovery."""
@@ -50,6 +64,19 @@ class Tree:
             return self.confined.pending(path)
         except SourceMissing:
             return False
+        except FolderReadOnly as error:
+            raise unreadable(error, path) from error
+
+    def earlier(self, root: str) -> tuple[str, ...]:
+        """The new files of the interrupted publication that waits beside a root."""
+        folder, leaf = split(root)
+        try:
+            with self.confined.place(root) as place:
+                name = receipt_name(leaf, place.folder.name_bytes_max)
+            data = self.read(f"{folder}/{name}" if folder else name)
+            return tuple(entry.path for entry in decode_receipt(data or b"", leaf).entries)
+        except (DponeError, UnicodeError):
+            return ()
 
     def check_name(self, path: str) -> None:
         """Refuse a new name that collides with an existing one, part by part.
@@ -66,11 +93,18 @@ class Tree:
                             raise NameCollision(path=path, other=other)
             except NameMissing:
                 return
+            except AccessDenied as error:
+                raise FolderUnreadable(path=path, reason=error.reason) from error
             except FilesError as error:
                 if error.reason == "file_too_large":
                     raise FileUnreadable(path=parent, reason=f"over {NAMES_MAX} names") from error
                 raise refusal(error, path) from error
             parent = f"{parent}/{part}" if parent else part
+
+
+def unreadable(error: FolderReadOnly, path: str) -> FolderUnreadable:
+    """Who only reads is told that he may not read, not what a change would need."""
+    return FolderUnreadable(path=path, reason=error.fields.get("reason", "access_denied"))
 
 
 def folded(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpone.authoring.record import Place, drop_draft, is_named
+from dpone.authoring.record import Place, drop_draft, is_named, unreadable
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import ContractInvalid
 from dpone.contracts.errors_authoring import TransactionInProgress
@@ -23,12 +23,15 @@ from dpone.contracts.publication import (
 )
 from dpone.contracts.transaction import draft_name, recovery_name
 from dpone.ports.files import (
+    AccessDenied,
     ChangedDuringRead,
     FilesError,
     FileTooLarge,
+    LinkForbidden,
     NamelessUnsupported,
     NameMissing,
     NameTaken,
+    NotRegular,
     Record,
 )
 
@@ -109,8 +112,9 @@ def _named_by_draft(place: Place, name: str, data: bytes) -> Record:
 def find_receipt(place: Place, nonce: str) -> OpenReceipt | str | None:
     """Lock the receipt that an earlier run left beside the root; None when there is none.
 
-    A text is the recovery name under which something unreadable was kept. Raises
-    `TransactionInProgress`.
+    A text is the recovery name under which something was kept that is no receipt. Raises
+    `TransactionInProgress` while its owner lives, `RecordUnreadable` when this user may not tell,
+    `FilesError` when nobody can.
     """
     name = receipt_name(place.leaf, place.folder.name_bytes_max)
     _clear_draft(place, draft_name(name))
@@ -119,8 +123,10 @@ def find_receipt(place: Place, nonce: str) -> OpenReceipt | str | None:
             record = place.folder.record(name)
             if record is None:
                 return None
-        except FilesError:
+        except (LinkForbidden, NotRegular):
             return _set_aside(place, name, nonce)
+        except AccessDenied as error:
+            raise unreadable(place, name, error) from error
         if not record.lock():
             record.close()
             raise TransactionInProgress(path=place.path)
@@ -131,9 +137,16 @@ def find_receipt(place: Place, nonce: str) -> OpenReceipt | str | None:
         try:
             data = record.read(RECEIPT_BYTES_MAX)
             return OpenReceipt(place, record, decode_receipt(data, place.leaf))
-        except (ContractInvalid, FileTooLarge, ChangedDuringRead):
+        except (ContractInvalid, FileTooLarge):
             record.close()
             return _set_aside(place, name, nonce)
+        except ChangedDuringRead as error:
+            record.close()
+            # Whoever writes to it now takes no lock of ours.
+            raise TransactionInProgress(path=place.path) from error
+        except FilesError:
+            record.close()
+            raise
     raise TransactionInProgress(path=place.path)
 
 
@@ -151,8 +164,10 @@ def _clear_draft(place: Place, draft: str) -> None:
         record = place.folder.record(draft)
         if record is None:
             return
-    except FilesError:
+    except (LinkForbidden, NotRegular):
         return
+    except AccessDenied as error:
+        raise unreadable(place, draft, error) from error
     try:
         shown = place.folder.look(draft)
         is_dead = record.lock()

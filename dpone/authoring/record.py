@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from dpone.contracts.authoring import Kind
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import ContractInvalid
-from dpone.contracts.errors_authoring import TransactionInProgress
+from dpone.contracts.errors_authoring import RecordUnreadable, TransactionInProgress
 from dpone.contracts.publication import receipt_name
 from dpone.contracts.transaction import (
     JOURNAL_BYTES_MAX,
@@ -26,14 +26,18 @@ from dpone.contracts.transaction import (
     journal_name,
 )
 from dpone.ports.files import (
+    AccessDenied,
+    Attributes,
     ChangedDuringRead,
     FilesError,
     FileTooLarge,
     Folder,
     Held,
+    LinkForbidden,
     NamelessUnsupported,
     NameMissing,
     NameTaken,
+    NotRegular,
     Record,
 )
 from dpone.ports.probe import Probe
@@ -63,9 +67,9 @@ class Place:
         """The project-relative path of a sibling."""
         return f"{self.folder.path}/{leaf}" if self.folder.path else leaf
 
-    def told(self, leaf: str | None) -> str:
-        """The path of kept bytes for a message; `none` when nothing is kept."""
-        return self.beside(leaf) if leaf else "none"
+    def told(self, *leaves: str | None) -> str:
+        """The paths of kept bytes for a message; `none` when nothing is kept."""
+        return ", ".join(self.beside(leaf) for leaf in leaves if leaf) or "none"
 
     def sync(self) -> None:
         """Have all names of the folder durable. Raises `SyncFailed`."""
@@ -74,7 +78,10 @@ class Place:
 
 
 class Malformed(Exception):
-    """The journal's name shows something that is no journal of this leaf."""
+    """The journal's name shows something that is no journal of this leaf.
+
+    It is no file, or its bytes were read and are not a journal's; never what cannot be opened.
+    """
 
 
 @dataclass(slots=True)
@@ -82,7 +89,8 @@ class Ledger:
     """A transaction whose journal this process has locked.
 
     `scratch`: there may be files of a rehearsal, this process's or a dead one's. `rehearsed`: this
-    process has removed some, and not yet synced.
+    process has removed some, and not yet synced. `given`: the attributes that the new file was
+    given; None when another process gave them.
     """
 
     place: Place
@@ -90,6 +98,7 @@ class Ledger:
     journal: Transaction | EarlierTransaction
     scratch: bool = True
     rehearsed: bool = False
+    given: Attributes | None = None
     _phase: Phase | None = None
 
     @property
@@ -205,7 +214,8 @@ def drop_draft(place: Place, record: Record, draft: str) -> None:
 def find(place: Place) -> Ledger | None:
     """Lock the leaf's journal, whose owner is then dead; None when there is none.
 
-    Raises `TransactionInProgress` while its owner lives, `Malformed` when it is no journal.
+    Raises `TransactionInProgress` while its owner lives, `RecordUnreadable` when this user may not
+    tell, `FilesError` when nobody can, and `Malformed` when it is no journal.
     """
     _clear_draft(place)
     for _ in range(_LOOKS_MAX):
@@ -232,15 +242,28 @@ def pending(place: Place) -> bool:
 def _read(place: Place, record: Record) -> Transaction | EarlierTransaction:
     try:
         return decode(record.read(JOURNAL_BYTES_MAX), place.leaf)
-    except (ContractInvalid, FileTooLarge, ChangedDuringRead) as error:
+    except (ContractInvalid, FileTooLarge) as error:
         raise Malformed from error
+    except ChangedDuringRead as error:
+        # Whoever writes to it now takes no lock of ours.
+        raise TransactionInProgress(path=place.path) from error
+
+
+def unreadable(place: Place, name: str, error: AccessDenied) -> RecordUnreadable:
+    """The refusal for a record that this user may not open: it may be a living owner's."""
+    shown = place.folder.look(name)
+    owner = "unknown" if shown is None else str(shown.owner)
+    reason = error.detail or error.reason
+    return RecordUnreadable(path=place.path, record=place.beside(name), owner=owner, reason=reason)
 
 
 def _locked(place: Place, name: str) -> Record | None:
     try:
         record = place.folder.record(name)
-    except FilesError as error:
+    except (LinkForbidden, NotRegular) as error:
         raise Malformed from error
+    except AccessDenied as error:
+        raise unreadable(place, name, error) from error
     if record is not None and not record.lock():
         record.close()
         raise TransactionInProgress(path=place.path)
@@ -250,7 +273,7 @@ def _locked(place: Place, name: str) -> Record | None:
 def _still_named(place: Place, record: Record, name: str) -> bool:
     """Whether the locked inode bears the name; else its owner ended while we waited."""
     shown, held = place.folder.look(name), record.look()
-    return shown is not None and shown.identity == held.identity and held.links == 1
+    return shown is not None and shown.identity == held.identity
 
 
 def _clear_draft(place: Place) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpone.authoring.leftovers import sides_beside
 from dpone.authoring.record import Ledger, Malformed, Place, find
 from dpone.authoring.retire import Retired, retire, set_aside
 from dpone.contracts.authoring import (
@@ -49,7 +50,8 @@ class Rules:
 def recover(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
     """Finish or undo what an earlier run left at this leaf.
 
-    Raises `TransactionInProgress` while its owner lives, `FilesError` when nothing can be read.
+    Raises `TransactionInProgress` while its owner lives, `RecordUnreadable` when this user cannot
+    tell, and `FilesError` when nothing can be read.
     """
     try:
         ledger = find(place)
@@ -365,7 +367,10 @@ class _Recovery:
 
 
 def _set_journal_aside(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
-    """Keep what is no journal of this leaf under a recovery name, so that the leaf works again."""
+    """Keep what is no journal of this leaf under a recovery name, so that the leaf works again.
+
+    It may have named a side file with earlier bytes, which then is named by nothing but us.
+    """
     name = recovery_name(rules.nonce)
     try:
         with place.probe(Effect.AUTHORING_SET_ASIDE):
@@ -378,4 +383,5 @@ def _set_journal_aside(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
         status=Status.RECOVERY_REQUIRED,
         reason="journal_invalid",
         recovery_name=name,
+        sides=sides_beside(place.folder),
     )

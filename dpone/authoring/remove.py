@@ -45,7 +45,7 @@ def remove(
         raise RecoveryRequired(
             path=place.path,
             reason=found.reason,
-            recovery_name=place.told(found.recovery_name),
+            recovery_name=place.told(*found.names),
         )
     reason = _standing(place, owned)
     if reason:

@@ -96,7 +96,7 @@ class Replacement:
             raise RecoveryRequired(
                 path=self.place.path,
                 reason=found.reason,
-                recovery_name=self.place.told(found.recovery_name),
+                recovery_name=self.place.told(*found.names),
             )
         return found.recovery_name
 
@@ -152,7 +152,7 @@ class Replacement:
             if refused is not None:
                 self._abandon(ledger)
                 raise refused
-            return self._exchange(ledger, held, earlier)
+            return self._exchange(ledger, held)
         finally:
             ledger.record.close()
 
@@ -165,6 +165,7 @@ class Replacement:
                 self.place.sync()
                 rehearse(ledger)
                 if staged is not None:
+                    ledger.given = staged.attributes()
                     with self.place.probe(Effect.AUTHORING_SIDE):
                         self.folder.link(staged, ledger.current.exchange_name)
                 else:
@@ -179,7 +180,7 @@ class Replacement:
         """Without nameless files: the name is in the journal before the file is there."""
         with self.place.probe(Effect.AUTHORING_STAGE):
             side = self.folder.create(ledger.current.exchange_name, desired, held)
-        identity = side.look().identity
+        identity, ledger.given = side.look().identity, side.attributes()
         side.close()
         ledger.identify(identity)
         ledger.enter(Phase.PREPARED, Effect.AUTHORING_PREPARE)
@@ -189,7 +190,7 @@ class Replacement:
         with suppress(FilesError):
             settle(ledger, Rules(accept_unproven=True))
 
-    def _exchange(self, ledger: Ledger, held: Held, earlier: Look) -> ConfinedReplaceOutcome:
+    def _exchange(self, ledger: Ledger, held: Held) -> ConfinedReplaceOutcome:
         """Algorithm steps 6 to 9. Whatever the call returned: look."""
         side, leaf = ledger.current.exchange_name, self.place.leaf
         failure: FilesError | None = None
@@ -215,7 +216,8 @@ class Replacement:
                     durable=False,
                     reason=SyncFailed.reason,
                 )
-            if failure is None and self._attributes_changed(held, earlier):
+            if failure is None and held.attributes() != ledger.given:
+                # Somebody changed mode, owner or label after they had been copied.
                 self._roll_back(ledger)
             # What never had the target's name cannot be open in somebody's editor.
             is_clean = failure is not None and side_of(ledger) is Side.OURS
@@ -232,11 +234,6 @@ class Replacement:
             return False
         ledger.rehearsed = False
         return True
-
-    def _attributes_changed(self, held: Held, earlier: Look) -> bool:
-        """Somebody changed mode or owner after they had been copied to the new file."""
-        now = held.look()
-        return (now.mode, now.owner, now.group) != (earlier.mode, earlier.owner, earlier.group)
 
     def _roll_back(self, ledger: Ledger) -> None:
         shown = self.folder.look(self.place.leaf)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from dpone.contracts.authoring import Status
 from dpone.contracts.authoring_report import (
@@ -23,7 +23,7 @@ from dpone.contracts.errors import (
     EXIT_INTERNAL,
     DponeError,
 )
-from dpone.contracts.publication import Change, Publication, PublishOutcome
+from dpone.contracts.publication import Change, FileOutcome, Publication, PublishOutcome
 from dpone.contracts.run_report import ErrorReport
 
 _SECRET = re.compile(
@@ -32,6 +32,9 @@ _SECRET = re.compile(
 )
 _CREDENTIALS = re.compile(r"(://[^/\s:@]*:)[^@/\s]+@")
 _ACTIONS = {"create": "create", "update": "modify"}
+_DONE = ("create", "update", "recovery_required", "failed")
+_STAYS = ("root_changed", "not_owned", "shared")
+_UNTOUCHED = ("No file was changed.", "This run wrote nothing.")
 _UNITS = {
     Status.NONE: "committed",
     Status.COMMITTED: "committed",
@@ -64,13 +67,21 @@ def is_no_op(plan: Publication) -> bool:
     return all(change.before == change.after for change in plan.changes)
 
 
-def unit_of(outcome: PublishOutcome) -> UnitOfWork:
-    """How the change as a whole ended."""
+def unit_of(outcome: PublishOutcome, prior: Sequence[FileOutcome] = ()) -> UnitOfWork:
+    """How the change as a whole ended; `prior` is what concluding an earlier one came to."""
+    issues = (*prior, *outcome.issues)
+    kept = (*(file.recovery_name for file in prior), *outcome.recovery_names)
     return UnitOfWork(
         status=_UNITS[outcome.status],  # type: ignore[arg-type]
-        recovery_artifacts=outcome.recovery_names,
-        issues=tuple(f"{issue.path}: {issue.reason}" for issue in outcome.issues),
+        recovery_artifacts=tuple(name for name in kept if name),
+        issues=tuple(f"{item.path}: {item.reason}" for item in issues if item.action == "failed"),
+        stays=staying(issues),
     )
+
+
+def staying(files: Iterable[FileOutcome]) -> tuple[str, ...]:
+    """The files of an interrupted change that were left where they are, sorted."""
+    return tuple(sorted({file.path for file in files if file.stays and file.reason in _STAYS}))
 
 
 def counters_of(outcome: PublishOutcome) -> Counters:
@@ -87,9 +98,24 @@ def exit_of(outcome: PublishOutcome, error: DponeError | None) -> int:
     return error.exit_code if error is not None else EXIT_DONE
 
 
-def error_report(error: DponeError) -> ErrorReport:
-    """An error as part of a report."""
-    return ErrorReport(**error.report())
+def error_report(error: DponeError, outcome: PublishOutcome) -> ErrorReport:
+    """An error as part of a report; what it says of the whole tree follows the outcome."""
+    fields = error.report()
+    if fields["known"] in _UNTOUCHED:
+        fields["known"] = _known(outcome) or fields["known"]
+    return ErrorReport(**fields)
+
+
+def _known(outcome: PublishOutcome) -> str:
+    """What of this run is in the tree; empty when it had changed nothing."""
+    failed = {issue.path for issue in outcome.issues if issue.action == "failed"}
+    there = [file.path for file in outcome.files if file.action in _DONE or file.path in failed]
+    there += sorted(failed - set(there))
+    if there:
+        return f"Changed by this run, and not undone: {', '.join(there)}."
+    if any(file.action == "rolled_back" for file in outcome.files):
+        return "What this run had changed is undone."
+    return ""
 
 
 def diff_of(path: str, before: bytes | None, after: bytes) -> str:

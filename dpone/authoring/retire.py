@@ -12,9 +12,10 @@ import time
 from collections.abc import Callable
 from enum import StrEnum
 
-from dpone.authoring.record import Ledger
+from dpone.authoring.record import Ledger, Place
 from dpone.contracts.authoring import FILE_BYTES_MAX, Proof, sha256_of
 from dpone.contracts.effects import Effect
+from dpone.contracts.transaction import Phase
 from dpone.ports.files import (
     ChangedDuringRead,
     FilesError,
@@ -37,7 +38,8 @@ class Retired(StrEnum):
     DIFFERS = "differs"
     """Not the inode and digest that were named; nothing was done."""
     UNPROVEN = "unproven"
-    """Right, and somebody may still write to it; nothing was unlinked."""
+    """Right, and somebody may still write to it or has changed its mode, owner or other attributes
+    since they were copied; nothing was unlinked."""
 
 
 def retire(
@@ -66,6 +68,8 @@ def retire(
         is_free = proof is Proof.PROVEN or (proof is Proof.UNKNOWN and accept_unproven)
         if not is_free or (proof is Proof.PROVEN and not held.undisturbed()):
             return Retired.UNPROVEN
+        if ledger.phase is not Phase.REMOVING and _is_marked(ledger, held):
+            return Retired.UNPROVEN
         with place.probe(Effect.AUTHORING_DISCARD):
             place.folder.unlink(name)
         if proof is Proof.PROVEN and not held.undisturbed():
@@ -91,6 +95,36 @@ def set_aside(ledger: Ledger) -> bool:
         return True
     place.sync()
     return True
+
+
+def _is_marked(ledger: Ledger, held: Held) -> bool:
+    """Whether the side file has attributes that the target will not show when it is gone.
+
+    The process that made the exchange knows what it copied. Another one compares with what the
+    target shows: somebody may have changed either, and the side file then keeps what he meant.
+    """
+    if ledger.given is not None:
+        return held.attributes() != ledger.given
+    journal = ledger.current
+    if held.look().identity != journal.expected_identity:
+        # Our own file, which was never shown for longer than an exchange and its way back.
+        return False
+    return differs_from_target(ledger.place, held)
+
+
+def differs_from_target(place: Place, held: Held) -> bool:
+    """Whether a file has other attributes than what bears the authoritative name, if anything."""
+    try:
+        target = place.folder.hold(place.leaf)
+    except FilesError:
+        # Nothing that could be compared with.
+        return True
+    if target is None:
+        return False
+    try:
+        return held.attributes() != target.attributes()
+    finally:
+        target.close()
 
 
 def _digest(held: Held) -> str:

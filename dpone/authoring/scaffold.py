@@ -60,6 +60,7 @@ class Scaffold:
         path = layout.WORKLOAD_SET
         data = self.documents.render(layout.set_document(), comment="The catalogs of all domains.")
         draft.create(path, data, lambda found: self._is_set(found, path))
+        _share(draft, path)
 
     def _is_set(self, data: bytes, path: str) -> bool:
         root = self.documents.view(data, path.rpartition("/")[2]).value
@@ -78,6 +79,7 @@ class Scaffold:
         text = "".join(f"{line}\n" for line in layout.IGNORED)
         # One that is there stays, yet it is part of the plan: it may be an interrupted run's.
         draft.create(layout.IGNORE_FILE, text.encode(), lambda _: True)
+        _share(draft, layout.IGNORE_FILE)
         found = draft.changes[layout.IGNORE_FILE].after
         present = set(found.decode("utf-8", "replace").split())
         missing = [line for line in layout.IGNORED if line not in present]
@@ -173,6 +175,11 @@ class Scaffold:
         if not isinstance(entry, Entries):
             raise WorkloadUnknown(path=catalog.path, kind="workload", name=workload)
         return entry
+
+
+def _share(draft: Draft, path: str) -> None:
+    """Mark a file that stands by itself: every domain relies on it, whoever made it first."""
+    draft.changes[path] = draft.changes[path].for_all()
 
 
 def _is_project(data: bytes) -> bool:

@@ -49,8 +49,8 @@ class Undo:
             self._attempt(new.receipt.place.path, new.receipt.settle)
         return self.issues
 
-    def conclude(self, found: OpenReceipt) -> list[FileOutcome]:
-        """Conclude what a dead process left: in force, or undone; return what failed or stays.
+    def conclude(self, found: OpenReceipt) -> tuple[Conclusion, list[FileOutcome]]:
+        """Conclude what a dead process left; return what was decided, and what failed or stays.
 
         What it left may not yet be durable; nothing is decided on it before.
         """
@@ -71,12 +71,23 @@ class Undo:
         if not self.issues:
             self._attempt(found.place.path, found.settle)
         self.issues, issues = [], self.issues
-        return [*stays, *issues]
+        return action, [*stays, *issues]
 
     def _withdraw(self, receipt: Receipt) -> None:
         for entry in reversed(receipt.entries):
             self._attempt(entry.path, partial(self._drop_side, entry, receipt.phase))
-            self._attempt(entry.path, partial(self._remove, entry))
+            self._attempt(entry.path, partial(self._leave if entry.shared else self._remove, entry))
+
+    def _leave(self, entry: Entry) -> None:
+        """Say of a file that others may stand on that it stays; one that is not there is not."""
+        try:
+            with self.confined.place(entry.path) as place:
+                shown = place.folder.look(place.leaf)
+        except SourceMissing:
+            return
+        if shown is not None:
+            is_own = shown.identity == entry.identity
+            self._tell(entry.path, "preserved", "shared" if is_own else "not_owned")
 
     def _settle_names(self, entry: Entry) -> None:
         """Have durable what an earlier recovery did here, before the receipt that knows it goes."""
@@ -206,3 +217,8 @@ def beside(path: str, leaf: str | None) -> str | None:
     """The project-relative path of a sibling of `path`."""
     parent, _ = split(path)
     return f"{parent}/{leaf}" if leaf and parent else leaf
+
+
+def all_beside(path: str, *leaves: str | None) -> str:
+    """The project-relative paths of siblings for a message; `none` when there are none."""
+    return ", ".join(name for leaf in leaves if (name := beside(path, leaf))) or "none"

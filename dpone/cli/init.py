@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -69,14 +70,12 @@ def project(
 
 
 def _project(context: typer.Context, *, apply: bool, root: RootOption, chosen: Format) -> None:
-    from pathlib import Path
-
     session = session_of(context, chosen)
     # A new project is made where one stands, whatever lies above.
-    desk = desk_of(session, root or Path.cwd())
+    desk = desk_of(session, root, new=True)
     report = desk.run(
         "init",
-        desk.scaffold.project(),
+        desk.drafted(desk.scaffold.project, apply=apply),
         apply=apply,
         next_commands=("dpone init domain NAME --owner-team TEAM --owner-contact MAIL",),
     )
@@ -103,7 +102,7 @@ def domain(
     desk = desk_of(session, root, accept_unproven=accept_unproven)
     report = desk.run(
         "init domain",
-        desk.scaffold.domain(name, owner),
+        desk.drafted(lambda: desk.scaffold.domain(name, owner), apply=apply),
         apply=apply,
         next_commands=(f"dpone init workload {name}/NAME --source csv --target duckdb",),
     )
@@ -151,11 +150,11 @@ def workload(
     )
     declared = _dag(dag, (workload_id,), schedule, timezone, owner, retries) if dag else None
     desk = desk_of(session, root, accept_unproven=accept_unproven)
-    draft = plan_workload(desk.scaffold, domain_name, workload_id, options, declared)
+    wanted = partial(plan_workload, desk.scaffold, domain_name, workload_id, options, declared)
     details = _details(domain_name, workload_id, dag, layout)
     report = desk.run(
         "init workload",
-        draft,
+        desk.drafted(wanted, apply=apply),
         apply=apply,
         next_commands=(f"dpone route validate {details.manifest}", f"dpone run {details.manifest}"),
         details=details,

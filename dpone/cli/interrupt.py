@@ -14,10 +14,14 @@ from types import FrameType
 
 
 class Interrupts:
-    """Whether SIGINT came; `held` puts off its exception, so that a line is printed whole."""
+    """Whether SIGINT came; `held` puts off its exception, so that a line is printed whole.
+
+    `told_it`: the answer of the command is printed, and nothing may be added to it.
+    """
 
     def __init__(self) -> None:
         self.came = False
+        self.told_it = False
         self._held = False
 
     def seen(self) -> bool:
@@ -33,12 +37,12 @@ class Interrupts:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Until the block ends the signal is only remembered."""
-        self._held = True
+        """Until the block ends the signal is only remembered; blocks may lie in one another."""
+        earlier, self._held = self._held, True
         try:
             yield
         finally:
-            self._held = False
+            self._held = earlier
 
     @contextmanager
     def told(self) -> Iterator[None]:

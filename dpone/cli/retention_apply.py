@@ -107,9 +107,7 @@ def desk_of(session: Session, cache_root: str, environment: str) -> RetentionDes
 
 def _teller(session: Session) -> Any:
     def told(done: int, every: int) -> None:
-        import sys
-
-        print(f"{done} of {every} candidates done", file=sys.stderr, flush=True)
+        session.tell(f"{done} of {every} candidates done")
 
     return told
 

@@ -8,7 +8,7 @@ import typer
 
 from dpone.cli.cache_options import CACHE_ROOT, CacheRootOption, EnvironmentOption
 from dpone.cli.retention_apply import desk_of
-from dpone.cli.session import Format, FormatOption, printable, session_of, table_of
+from dpone.cli.session import Format, FormatOption, Session, printable, session_of, table_of
 
 ApplyOption = Annotated[bool, typer.Option("--apply", help="Write; without it only say what.")]
 
@@ -28,7 +28,7 @@ def receipts_command(
     session = session_of(context, chosen)
     desk = desk_of(session, cache_root, environment)
     if operation:
-        _print_one(desk.receipt(operation), operation)
+        _print_one(session, desk.receipt(operation), operation)
         return
     report = desk.receipts(repair=repair, apply=apply)
     rows = [("operation", "status", "deleted", "pending", "where")]
@@ -53,12 +53,12 @@ def receipts_command(
     raise typer.Exit(report.exit_code)
 
 
-def _print_one(data: bytes | None, operation: str) -> None:
+def _print_one(session: Session, data: bytes | None, operation: str) -> None:
     from dpone.contracts.errors_retention import ReceiptInvalid
 
     if data is None:
         raise ReceiptInvalid(file=operation[:80], reason="there is no such receipt")
-    print(data.decode("utf-8"), end="")
+    session.pass_on(data.decode("utf-8"))
 
 
 def acknowledge_command(

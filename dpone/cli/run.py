@@ -67,14 +67,13 @@ def run(
 ) -> None:
     """Load every part of a route once; a retry loads nothing twice."""
     session = session_of(context, chosen)
-    from dpone.cli.interrupt import interrupts
     from dpone.cli.route import route_at
     from dpone.loading.operations import Wanted
 
     wanted = Wanted(revision=revision, labels=tuple(partition or ()), again=again)
-    with interrupts() as signals, signals.told():
+    with session.signals.told():
         route = route_at(manifest, process)
-        code = _run(session, route, wanted, signals, plan=plan, take_over=take_over)
+        code = _run(session, route, wanted, session.signals, plan=plan, take_over=take_over)
     raise typer.Exit(code)
 
 
@@ -129,9 +128,11 @@ def _load(
                 exit_code=code,
                 operations=tuple(done),
             )
-            session.print(whole, "")
+            session.print(
+                whole, "\n".join([*(_line(item, width) for item in done), _summary(done)])
+            )
         else:
-            session.say(_summary(done))
+            session.print(None, _summary(done))
     return code
 
 

@@ -24,11 +24,9 @@ def schema(
     from dpone.contracts.published import NAMES, json_schema
 
     if name is None:
-        if session.is_json:
-            from dpone.contracts.run_report import SchemaList
+        from dpone.contracts.run_report import SchemaList
 
-            session.print(SchemaList(names=NAMES), "")
-        session.say("\n".join(NAMES))
+        session.print(SchemaList(names=NAMES), "\n".join(NAMES))
         return
     if name not in NAMES:
         from dpone.contracts.errors_loading import SchemaUnknown

@@ -1,18 +1,23 @@
 """What one call of the command line knows, and how it speaks.
 
 Promise: with `--format json` stdout holds exactly one closed object, whatever happens; texts for
-people about errors and progress go to stderr. Not promised: that stdout can be written.
+people about errors and progress go to stderr. Where stdout cannot be written, what was done is told
+on stderr and the exit code is not 0. Not promised: that stderr can be written.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+
+from dpone.cli.interrupt import Interrupts
 
 if TYPE_CHECKING:
     from dpone.contracts.errors import DponeError
@@ -46,11 +51,16 @@ def plain_app(about: str = "") -> typer.Typer:
 
 
 class Session:
-    """One call: its probe, its format, and whether the object was already printed."""
+    """One call: its probe, its format, and whether its answer was already printed.
 
-    def __init__(self, probe: Probe | None = None) -> None:
+    `unwritten`: why stdout took no answer; empty as long as it takes what is printed.
+    """
+
+    def __init__(self, probe: Probe | None = None, signals: Interrupts | None = None) -> None:
         self._probe = probe
         self.format = Format.TEXT
+        self.signals = signals or Interrupts()
+        self.unwritten = ""
 
     @property
     def probe(self) -> Probe:
@@ -64,35 +74,110 @@ class Session:
         """Whether stdout is for a program."""
         return self.format is Format.JSON
 
+    @property
+    def answered(self) -> bool:
+        """Whether the result, or the error in its place, was printed."""
+        return self.signals.told_it
+
     def print(self, value: Any, text: str) -> None:
         """Print the result: `value` for programs, `text` for people."""
-        _write(_encoded(value) if self.is_json else text)
+        with self.signals.held():
+            self.signals.told_it = True
+            words = _encoded(value) if self.is_json else text
+            self._write(words, instead=text or words)
 
     def say(self, text: str) -> None:
         """Print a line for people as soon as it is known; nothing in JSON."""
         if not self.is_json:
-            _write(text)
+            self._write(text, instead=text)
+
+    def pass_on(self, text: str) -> None:
+        """Print a result that is the same in both formats, such as a stored receipt."""
+        with self.signals.held():
+            self.signals.told_it = True
+            self._write(text.removesuffix("\n"), instead=text)
 
     def progress(self, text: str) -> None:
         """Show what is going on, on a terminal only."""
-        if not self.is_json and sys.stderr.isatty():
+        if not self.is_json and sys.stderr is not None and sys.stderr.isatty():
+            self.tell(text)
+
+    def tell(self, text: str) -> None:
+        """Print a line to stderr; that it cannot be written stops nothing."""
+        if sys.stderr is None:
+            return
+        try:
             print(text, file=sys.stderr, flush=True)
+        except OSError:
+            _discard(sys.stderr)
 
     def complain(self, report: Any) -> None:
         """Print an error report for people, as part of a longer run."""
-        print(words_of(report), file=sys.stderr, flush=True)
+        self.tell(words_of(report))
 
     def fail(self, error: DponeError) -> int:
         """Print an error and return its exit code."""
-        if self.is_json:
-            _write(_encoded(error.report()))
-        print(words_of(error.report()), file=sys.stderr)
-        cause = error.__cause__
-        if os.environ.get("DPONE_DEBUG") == "1" and cause is not None:
-            import traceback
+        with self.signals.held():
+            if self.is_json and not self.answered:
+                self.signals.told_it = True
+                self._write(_encoded(error.report()), instead="")
+            self.tell(words_of(error.report()))
+            cause = error.__cause__
+            if os.environ.get("DPONE_DEBUG") == "1" and cause is not None:
+                import traceback
 
-            traceback.print_exception(cause)
-        return error.exit_code
+                self.tell("".join(traceback.format_exception(cause)))
+            return error.exit_code
+
+    def is_stuck(self, *, after: OSError | None = None) -> bool:
+        """Whether stdout takes nothing: what it still holds, or after an error an empty line."""
+        try:
+            if sys.stdout is not None:
+                sys.stdout.write("\n" if after is not None else "")
+                sys.stdout.flush()
+        except BrokenPipeError:
+            _discard(sys.stdout)
+        except OSError as error:
+            self._refused(error)
+        return bool(self.unwritten)
+
+    def ended(self, code: int) -> int:
+        """The exit code at the end: an answer that nobody got is never 0."""
+        from dpone.contracts.errors import EXIT_CLOSED, EXIT_DONE
+
+        is_stuck = self.is_stuck()
+        return EXIT_CLOSED if is_stuck and code == EXIT_DONE else code
+
+    def _write(self, text: str, *, instead: str) -> None:
+        """Print to stdout, or `instead` to stderr once stdout took nothing.
+
+        A reader that has gone is no reason to stop a load, nor is a disk that is full.
+        """
+        try:
+            if not self.unwritten:
+                print(text, flush=True)
+        except BrokenPipeError:
+            _discard(sys.stdout)
+        except OSError as error:
+            self._refused(error)
+        if self.unwritten and instead:
+            self.tell(instead)
+
+    def _refused(self, error: OSError) -> None:
+        from dpone.contracts.errors_run import AnswerUnwritten
+
+        self.unwritten = errno.errorcode.get(error.errno or 0, "unknown")
+        _discard(sys.stdout)
+        self.complain(AnswerUnwritten(reason=self.unwritten).report())
+
+
+def format_of(arguments: Sequence[str]) -> Format:
+    """The format that a command line asks for, before it is understood."""
+    pairs = zip(arguments, [*arguments[1:], ""], strict=False)
+    is_json = any(
+        word == "--format=json" or (word == "--format" and value == "json") for word, value in pairs
+    )
+    return Format.JSON if is_json else Format.TEXT
 
 
 def session_of(context: typer.Context, chosen: Format) -> Session:
@@ -111,12 +196,11 @@ def printable(text: str) -> str:
     )
 
 
-def _write(text: str) -> None:
-    """Print to stdout; a reader that has gone is no reason to stop a load."""
-    try:
-        print(text, flush=True)
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _discard(stream: TextIO) -> None:
+    """Have a stream that takes nothing lead nowhere, with what it still holds."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        stream.flush()
 
 
 def _encoded(value: Any) -> str:

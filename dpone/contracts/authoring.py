@@ -127,7 +127,8 @@ class ConfinedRecoveryOutcome(
 
     `found` False: no transaction was pending. `status` says what became of it; `changed_since`:
     committed, and the name shows later bytes; `newer`: which of two kept versions is newer,
-    `target` or `recovery`.
+    `target` or `recovery`. `sides`: siblings that no record knows, named when a journal that could
+    not be read as one was kept; each may hold earlier bytes.
     """
 
     found: bool
@@ -137,6 +138,12 @@ class ConfinedRecoveryOutcome(
     changed_since: bool = False
     newer: str = ""
     cleanup_required: bool = False
+    sides: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Every sibling that a person should look at."""
+        return (self.recovery_name, *self.sides) if self.recovery_name else self.sides
 
 
 def sha256_of(data: bytes) -> str:

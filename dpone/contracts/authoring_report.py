@@ -28,11 +28,16 @@ class ChangeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
 
 
 class UnitOfWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """How the change as a whole ended."""
+    """How the change as a whole ended.
+
+    `issues`: what could not be undone or cleared. `stays`: files of an earlier, interrupted change
+    that nobody may take away but a person.
+    """
 
     status: Literal["not_started", "committed", "rolled_back", "recovery_required"]
     recovery_artifacts: tuple[str, ...] = ()
     issues: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
 
 
 class Counters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -114,8 +119,10 @@ class MigrationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 class RecoveryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What `dpone authoring recover` found, and with `--apply` did.
 
-    `status`: none, pending, committed, rolled_back or recovery_required. `kept`: project-relative
-    names of what was kept of the other files of an interrupted publication.
+    `status`: none, pending, committed, rolled_back, left (somebody changed the root since) or
+    recovery_required. Of the other files of an interrupted publication, `kept` names what was kept
+    and `stays` what was left where it is. `leftovers` lie in the file's folder, and nothing waits
+    for them: a person may look at them, or delete them. All names are project-relative.
     """
 
     path: str
@@ -124,6 +131,8 @@ class RecoveryReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     reason: str = ""
     recovery_name: str | None = None
     kept: tuple[str, ...] = ()
+    stays: tuple[str, ...] = ()
+    leftovers: tuple[str, ...] = ()
     changed_since: bool = False
     newer: str = ""
     cleanup_required: bool = False

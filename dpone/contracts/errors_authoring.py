@@ -167,14 +167,14 @@ class RecoveryRequired(AuthoringError):
     advice = "Compare {path} with the kept file, then run: dpone authoring recover {path}"
 
 
-class CleanupRequired(AuthoringError):
-    """The change is in force, and something of it remains to be cleared."""
+class RecordUnreadable(AuthoringError):
+    """The journal or receipt of an earlier change is there, and this user cannot open it."""
 
-    code = "DPONE_AUTHORING_CLEANUP_REQUIRED"
+    code = "DPONE_AUTHORING_RECORD_UNREADABLE"
     exit_code = EXIT_CLOSED
-    happened = "{path} was changed, and clearing up after it did not finish ({reason})."
-    known = "{path} shows the new bytes."
-    advice = "Run: dpone authoring recover {path} --apply"
+    happened = "{record}, the record of another change of {path}, cannot be opened ({reason})."
+    known = "It belongs to user number {owner}, who may be at work; nothing was touched."
+    advice = "As that user, or as root, run: dpone authoring recover {path} --apply"
 
 
 class FileUnreadable(AuthoringError):

@@ -40,6 +40,53 @@ class OptionInvalid(ProjectConflict):
     advice = "Look at the command's --help."
 
 
+class WorkingFolderMissing(ProjectConflict):
+    """The folder that the command was started in is gone, or cannot be looked at."""
+
+    code = "DPONE_WORKING_FOLDER_MISSING"
+    exit_code = EXIT_USAGE
+    happened = "The working folder cannot be used: {reason}."
+    known = "Nothing was read or written."
+    advice = "Change to a folder that is there, and run again."
+
+
+class PathClosed(ProjectConflict):
+    """A path that was given leads through a folder that does not let this user in."""
+
+    code = "DPONE_PATH_CLOSED"
+    exit_code = EXIT_CLOSED
+    happened = "{name} cannot be looked at: a folder on the way to it does not let this user in."
+    known = "What was reported as done is done; nothing else was begun."
+    advice = "Give this user permission to read and enter the folder, and run again."
+
+
+class FolderUnreadable(ProjectConflict):
+    """A folder on the way to a file does not let this user look into it."""
+
+    code = "DPONE_AUTHORING_FOLDER_UNREADABLE"
+    exit_code = EXIT_CLOSED
+    happened = "{path} cannot be looked at: its folder does not let this user in ({reason})."
+    advice = "Give this user permission to read and enter the folder, and run again."
+
+
+class NothingNamed(ProjectConflict):
+    """Recovery was asked for a name that nothing bears, and that no interrupted change left."""
+
+    code = "DPONE_AUTHORING_NOTHING_NAMED"
+    exit_code = EXIT_USAGE
+    happened = "Nothing is named {path}, and no interrupted change of it waits."
+    known = "No file was changed. Left in its folder by earlier changes: {leftovers}."
+    advice = "Check the name; a path counts from the working folder, else from the project's."
+
+
+class EarlierChangeWaits(ProjectConflict):
+    """A file is in the way that an interrupted change had made, under other options."""
+
+    code = "DPONE_AUTHORING_EARLIER_CHANGE_WAITS"
+    happened = "An interrupted change of {root} waits; {path} is its file, and says something else."
+    advice = "Undo or finish it first: dpone authoring recover {root} --apply"
+
+
 class ProjectFileConflict(ProjectConflict):
     """`dpone.toml` exists and is no project file."""
 

@@ -1,10 +1,10 @@
-"""Errors of a run as a whole: what it was asked to load again, and that somebody ended it."""
+"""Errors of a run as a whole: what it was asked to load again, that it was ended, or not heard."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from dpone.contracts.errors import EXIT_CONFLICT
+from dpone.contracts.errors import EXIT_CLOSED, EXIT_CONFLICT
 from dpone.contracts.errors_loading import LoadingError
 
 EXIT_INTERRUPTED = 130
@@ -15,12 +15,22 @@ class Interrupted(LoadingError):
 
     code = "DPONE_INTERRUPTED"
     exit_code = EXIT_INTERRUPTED
-    happened = "The run was interrupted{place}."
-    known = "What was reported as loaded is loaded once; of the rest nothing is concluded."
-    advice = "Run the same command again: it finds out first and loads nothing twice."
+    happened = "The command was interrupted{place}."
+    known = "What was reported as done is done once; of the rest nothing is concluded."
+    advice = "Run the same command again: it finds out first and does nothing twice."
 
     def __init__(self, *, place: str = "", **fields: Any) -> None:
         super().__init__(place=place, **fields)
+
+
+class AnswerUnwritten(LoadingError):
+    """The command came to its end, and stdout did not take its answer."""
+
+    code = "DPONE_ANSWER_UNWRITTEN"
+    exit_code = EXIT_CLOSED
+    happened = "The answer could not be written to stdout ({reason})."
+    known = "The command came to its end all the same; what it did is told on stderr."
+    advice = "Mend what stdout leads to, and run the same command again: it does nothing twice."
 
 
 class ReloadNeedsPartition(LoadingError):

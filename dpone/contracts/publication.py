@@ -8,8 +8,9 @@ authoring apply.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -17,24 +18,41 @@ from dpone.contracts.authoring import NAME_BYTES_MAX, OwnedFile, Status, sha256_
 from dpone.contracts.canonical import digest
 from dpone.contracts.codec import convert, parse, plain
 from dpone.contracts.errors import ContractInvalid
-from dpone.contracts.transaction import NO_IDENTITY, side_name
+from dpone.contracts.transaction import (
+    check_digest,
+    check_identity,
+    check_leaf,
+    check_nonce,
+    side_name,
+)
 
 RECEIPT_SCHEMA = "dpone.authoring-publish.v1"
 RECEIPT_BYTES_MAX = 256 * 1024
 FILES_MAX = 256
+PATH_CHARS_MAX = 4096
+_PLAN_PREFIX = "sha256:"
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
-    """One file of a plan: `before` is its bytes as planned, None when it was absent."""
+    """One file of a plan: `before` is its bytes as planned, None when it was absent.
+
+    `shared`: it is valid by itself and other publications may stand on it, so that a new one is
+    never taken back.
+    """
 
     path: str
     after: bytes
     before: bytes | None = None
+    shared: bool = False
 
     @property
     def is_new(self) -> bool:
         """Whether the file is to be created."""
         return self.before is None
+
+    def for_all(self) -> Change:
+        """The same change, of a file that others may stand on."""
+        return Change(path=self.path, after=self.after, before=self.before, shared=True)
 
     @property
     def after_sha256(self) -> str:
@@ -66,7 +84,10 @@ class Publication(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A new file of a receipt. `side` names it until it is complete, where names are needed."""
+    """A new file of a receipt. `side` names it until it is complete, where names are needed.
+
+    `shared`: it stays when its publication is undone, for others may stand on it.
+    """
 
     path: str
     sha256: str
@@ -74,6 +95,18 @@ class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     device: int
     identity: str
     side: str
+    shared: bool = False
+
+    def __post_init__(self) -> None:
+        for part in self.path.split("/"):
+            check_leaf(part)
+        if len(self.path) > PATH_CHARS_MAX or any(ord(letter) < 32 for letter in self.path):
+            raise ValueError("a path names no file of a project")
+        check_digest(self.sha256)
+        check_identity(self.identity)
+        check_leaf(self.side)
+        if self.size < 0 or self.device < 0:
+            raise ValueError("a size or a device is below zero")
 
     def owned(self) -> OwnedFile:
         """The receipt of this single file."""
@@ -105,13 +138,21 @@ class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     def __post_init__(self) -> None:
         if self.schema != RECEIPT_SCHEMA or self.phase not in (0, 1):
             raise ValueError("the schema or the phase is unknown")
+        check_leaf(self.root_name)
+        check_nonce(self.nonce)
+        if not self.plan_id.startswith(_PLAN_PREFIX):
+            raise ValueError("a plan has not its form")
+        check_digest(self.plan_id.removeprefix(_PLAN_PREFIX))
+        check_digest(self.after_sha256)
+        if self.before_sha256:
+            check_digest(self.before_sha256)
         for number, entry in enumerate(self.entries):
-            if len(entry.identity) != len(NO_IDENTITY):
-                raise ValueError("an identity has not its form")
             if entry.side != f"{side_name(self.nonce)}-{number}":
                 raise ValueError("a side name is not the nonce's")
-            if not {"", ".", ".."}.isdisjoint(entry.path.split("/")):
-                raise ValueError("a path leaves the project")
+        if len({entry.path for entry in self.entries}) != len(self.entries):
+            raise ValueError("two entries name one file")
+        if len(self.entries) > FILES_MAX:
+            raise ValueError("it names too many files")
 
 
 class Conclusion(StrEnum):
@@ -144,10 +185,15 @@ def encode_receipt(receipt: Receipt) -> bytes:
     return _PHASE + str(phase).encode() + b"," + rest[1:].encode() + b"\n"
 
 
+def parse_receipt(data: bytes) -> Receipt:
+    """Read a receipt, whatever its root. Raises `ContractInvalid`."""
+    value: Any = parse(data, bytes_max=RECEIPT_BYTES_MAX)
+    return convert(value, Receipt)
+
+
 def decode_receipt(data: bytes, root_name: str) -> Receipt:
     """Read a receipt that lies beside `root_name`. Raises `ContractInvalid`."""
-    value: Any = parse(data, bytes_max=RECEIPT_BYTES_MAX)
-    found = convert(value, Receipt)
+    found = parse_receipt(data)
     if found.root_name != root_name:
         raise ContractInvalid(contract="Receipt", reason="it names another root")
     return found
@@ -164,14 +210,32 @@ def receipt_name(leaf: str, name_bytes_max: int = NAME_BYTES_MAX) -> str:
 class FileOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What became of one file.
 
-    `action`: create, update, no_op, rolled_back, preserved (somebody else's now), not_applied,
-    recovery_required or failed. `recovery_name`: project-relative path of kept bytes.
+    `action`: create, update, no_op, rolled_back, preserved (somebody else's now, or for others to
+    stand on), not_applied, recovery_required or failed. `recovery_name`: project-relative path of
+    kept bytes.
     """
 
     path: str
     action: str
     reason: str = ""
     recovery_name: str | None = None
+
+    @property
+    def stays(self) -> bool:
+        """Whether the file was left under its name, as somebody else's or for others."""
+        return self.action == "preserved"
+
+
+class Concluded(tuple[FileOutcome, ...]):
+    """What a dead run's publication came to: the files that stay or were kept, and `decided`."""
+
+    decided: Conclusion
+
+    def __new__(cls, files: Iterable[FileOutcome], decided: Conclusion) -> Self:
+        """As a tuple, with the decision beside it."""
+        made = super().__new__(cls, files)
+        made.decided = decided
+        return made
 
 
 class PublishOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -61,19 +61,16 @@ class Transaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     def __post_init__(self) -> None:
         _header(self.schema, self.version, 2)
         Phase(self.phase)
-        if not _is_hex(self.nonce, 32):
-            raise ValueError("the nonce has not 32 hexadecimal digits")
+        check_nonce(self.nonce)
         if self.exchange_name != side_name(self.nonce):
             raise ValueError("exchange_name is not the nonce's")
         if self.recovery_name != recovery_name(self.nonce):
             raise ValueError("recovery_name is not the nonce's")
-        for digest in (self.expected_sha256, self.desired_sha256):
-            if not _is_hex(digest, 64):
-                raise ValueError("a digest has not 64 hexadecimal digits")
-        for identity in (self.expected_identity, self.desired_identity):
-            if not _is_hex(identity.replace(".", "", 1), 32) or len(identity) != len(NO_IDENTITY):
-                raise ValueError("an identity has not its form")
-        _leaf(self.target_name)
+        check_digest(self.expected_sha256)
+        check_digest(self.desired_sha256)
+        check_identity(self.expected_identity)
+        check_identity(self.desired_identity)
+        check_leaf(self.target_name)
 
     @property
     def scratch_names(self) -> tuple[str, str]:
@@ -96,11 +93,10 @@ class EarlierTransaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         _header(self.schema, self.version, 1)
         if self.phase != "prepared":
             raise ValueError("the phase of version 1 is always prepared")
-        for digest in (self.expected_sha256, self.desired_sha256):
-            if not _is_hex(digest, 64):
-                raise ValueError("a digest has not 64 hexadecimal digits")
-        for name in (self.target_name, self.exchange_name):
-            _leaf(name)
+        check_digest(self.expected_sha256)
+        check_digest(self.desired_sha256)
+        check_leaf(self.target_name)
+        check_leaf(self.exchange_name)
         prefix = f".{self.target_name}.dpone-"
         rest = self.exchange_name.removeprefix(prefix)
         if not self.exchange_name.startswith(prefix) or not _EARLIER_SIDE.fullmatch(rest):
@@ -115,14 +111,19 @@ def encode(transaction: Transaction) -> bytes:
     return _PHASE + str(phase).encode() + b"," + rest[1:].encode() + b"\n"
 
 
+def parse_journal(data: bytes) -> Transaction | EarlierTransaction:
+    """Read a journal, whatever its leaf. Raises `ContractInvalid` for a torn or foreign one."""
+    value: Any = parse(data, bytes_max=JOURNAL_BYTES_MAX)
+    version = value.get("version") if isinstance(value, dict) else None
+    return convert(value, EarlierTransaction) if version == 1 else convert(value, Transaction)
+
+
 def decode(data: bytes, target_name: str) -> Transaction | EarlierTransaction:
     """Read a journal that lies beside `target_name`.
 
     Raises `ContractInvalid` for a torn or foreign one, and for one of another leaf.
     """
-    value: Any = parse(data, bytes_max=JOURNAL_BYTES_MAX)
-    version = value.get("version") if isinstance(value, dict) else None
-    found = convert(value, EarlierTransaction) if version == 1 else convert(value, Transaction)
+    found = parse_journal(data)
     if found.target_name != target_name:
         raise ContractInvalid(contract=SCHEMA, reason="it names another leaf")
     return found
@@ -161,11 +162,30 @@ def _header(schema: str, version: int, wanted: int) -> None:
         raise ValueError("the version is unknown")
 
 
-def _leaf(name: str) -> None:
+def check_leaf(name: str) -> None:
+    """Raise `ValueError` for what is no name of a file in one folder."""
     if not name or name in (".", "..") or "/" in name or "\0" in name:
         raise ValueError("a name is no leaf")
     if len(name.encode()) > NAME_BYTES_MAX:
         raise ValueError("a name is too long")
+
+
+def check_nonce(nonce: str) -> None:
+    """Raise `ValueError` for what is no nonce: side and recovery names are made of it."""
+    if not _is_hex(nonce, 32):
+        raise ValueError("the nonce has not 32 hexadecimal digits")
+
+
+def check_digest(digest: str) -> None:
+    """Raise `ValueError` for what is no SHA-256."""
+    if not _is_hex(digest, 64):
+        raise ValueError("a digest has not 64 hexadecimal digits")
+
+
+def check_identity(identity: str) -> None:
+    """Raise `ValueError` for what is no inode with a birth time."""
+    if len(identity) != len(NO_IDENTITY) or not _is_hex(identity.replace(".", "", 1), 32):
+        raise ValueError("an identity has not its form")
 
 
 def _is_hex(text: str, length: int) -> bool:

@@ -14,6 +14,9 @@ from typing import Protocol
 
 from dpone.contracts.authoring import Look, Proof
 
+Attributes = tuple[int, int, int, tuple[tuple[str, bytes], ...]]
+"""Mode, owner, group, and extended attributes (access lists and labels among them) by name."""
+
 
 class FilesError(Exception):
     """A file operation was refused or failed. `reason` is stable; `leaf` is the name, if any."""
@@ -110,6 +113,19 @@ class NotAFolder(FilesError):
     reason = "path_invalid"
 
 
+class NameInvalid(FilesError):
+    """No name of one folder: empty, a dot name, or with a slash or a zero byte in it."""
+
+    reason = "name_invalid"
+
+
+def leaf_of(name: str) -> str:
+    """The name, which then leads nowhere but into its own folder. Raises `NameInvalid`."""
+    if name in ("", ".", "..") or "/" in name or "\0" in name:
+        raise NameInvalid(name)
+    return name
+
+
 class Held(Protocol):
     """A regular file held open by descriptor; it stays the same inode whatever its name shows."""
 
@@ -121,6 +137,9 @@ class Held(Protocol):
 
         Raises `FileTooLarge`, `ChangedDuringRead`.
         """
+
+    def attributes(self) -> Attributes:
+        """Mode, owner, group and everything else that a replacement of it must carry over."""
 
     def prove(self) -> Proof:
         """Ask whether anybody can write to it, and hold up whoever tries from now on."""
@@ -150,7 +169,10 @@ class Record(Held, Protocol):
 
 
 class Folder(Protocol):
-    """One directory, held by descriptor. Leaves are names without a slash."""
+    """One directory, held by descriptor. Leaves are names without a slash.
+
+    Every call refuses a leaf that is none (`NameInvalid`), whoever made it up.
+    """
 
     path: str
     """Relative to the project root; empty for the root itself."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from dpone.cli.main import app
+from dpone.cli.commands import app
 from tools import reference
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-from dpone.adapters.posix.held import translated
+from dpone.adapters.posix.held import attributes_of, translated
 from dpone.ports.files import OwnershipLost
 
 
@@ -25,26 +25,18 @@ def carry_over(source: int, target: int, leaf: str) -> None:
     except OSError as error:
         raise OwnershipLost(leaf) from error
     wanted = (found.st_uid, found.st_gid, found.st_mode)
-    if (seen.st_uid, seen.st_gid, seen.st_mode) != wanted or _all(source) != _all(target):
+    if (seen.st_uid, seen.st_gid, seen.st_mode) != wanted or attributes_of(source) != attributes_of(
+        target
+    ):
         raise OwnershipLost(leaf)
 
 
 def _carry_attributes(source: int, target: int) -> None:
     """Access lists and labels are extended attributes too."""
-    wanted, present = _all(source), _all(target)
+    wanted, present = attributes_of(source), attributes_of(target)
     for name, value in wanted.items():
         if present.get(name) != value:
             os.setxattr(target, name, value)
     for name in present.keys() - wanted.keys():
         # A default access list of the directory gives a new file what the old one lacks.
         os.removexattr(target, name)
-
-
-def _all(descriptor: int) -> dict[str, bytes]:
-    if not hasattr(os, "listxattr"):
-        return {}
-    try:
-        names = os.listxattr(descriptor)
-    except OSError:
-        return {}
-    return {name: os.getxattr(descriptor, name) for name in names}

@@ -99,7 +99,7 @@ class PosixCacheFolder(PosixFolder):
     def read_link(self, leaf: str) -> str | None:
         """Where a link leads."""
         try:
-            return os.readlink(leaf, dir_fd=self.descriptor)
+            return os.readlink(files.leaf_of(leaf), dir_fd=self.descriptor)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.EINVAL):
                 return None
@@ -108,12 +108,13 @@ class PosixCacheFolder(PosixFolder):
 
     def make_link(self, leaf: str, leads_to: str) -> None:
         """Make a link."""
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
             os.symlink(leads_to, leaf, dir_fd=self.descriptor)
 
     def replace(self, leaf: str, over: str) -> None:
         """Rename over."""
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
+            files.leaf_of(over)
             os.replace(leaf, over, src_dir_fd=self.descriptor, dst_dir_fd=self.descriptor)
 
     def carry(self, leaf: str, to: cachefiles.CacheFolder, free: str) -> None:
@@ -122,7 +123,7 @@ class PosixCacheFolder(PosixFolder):
         from dpone.adapters.posix import swap
 
         try:
-            swap.carry(self.descriptor, leaf, to.descriptor, free)
+            swap.carry(self.descriptor, files.leaf_of(leaf), to.descriptor, files.leaf_of(free))
         except OSError as error:
             if error.errno == errno.EXDEV:
                 raise cachefiles.OtherFileSystem(leaf) from error
@@ -135,6 +136,8 @@ class PosixCacheFolder(PosixFolder):
         Its answer for a directory that is not empty comes after that for a lower layer.
         """
         assert isinstance(to, PosixCacheFolder), "a folder of another adapter"
+        files.leaf_of(leaf)
+        files.leaf_of(full)
         if not is_overlay(self.descriptor):
             return ""
         try:
@@ -153,7 +156,7 @@ class PosixCacheFolder(PosixFolder):
     def unseal(self, leaf: str) -> None:
         """Open up a directory that not even its owner may read."""
         flags = getattr(os, "O_PATH", os.O_RDONLY) | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
             descriptor = os.open(leaf, flags, dir_fd=self.descriptor)
             try:
                 mode = stat.S_IMODE(os.fstat(descriptor).st_mode)
@@ -166,7 +169,7 @@ class PosixCacheFolder(PosixFolder):
     def set_mode(self, leaf: str, mode: int) -> None:
         """Set permission bits through a descriptor that followed no link, and sync it."""
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
             descriptor = os.open(leaf, flags, dir_fd=self.descriptor)
             try:
                 os.fchmod(descriptor, mode)
@@ -180,7 +183,7 @@ class PosixCacheFolder(PosixFolder):
         """Open or make a log."""
         flags = _LOG_FLAGS | (os.O_CREAT if create else 0)
         try:
-            descriptor = os.open(leaf, flags, 0o600, dir_fd=self.descriptor)
+            descriptor = os.open(files.leaf_of(leaf), flags, 0o600, dir_fd=self.descriptor)
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -212,7 +215,7 @@ class PosixCacheFolder(PosixFolder):
             with translated(leaf):
                 return os.open(".", here, dir_fd=self.descriptor)
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
             try:
                 return os.open(leaf, flags, _LOCK_MODE, dir_fd=self.descriptor)
             except PermissionError:

@@ -64,6 +64,7 @@ def open_part(descriptor: int, part: str) -> int:
     """Open a directory in a directory, following no link. Raises `FilesError`."""
     if part in ("", ".", ".."):
         raise files.NotAFolder(part)
+    files.leaf_of(part)
     with translated(part):
         if glance.at_name(descriptor, part).kind is Kind.LINK:
             raise files.LinkForbidden(part)
@@ -86,7 +87,7 @@ class PosixFolder:
     def look(self, leaf: str) -> Look | None:
         """What bears the name."""
         try:
-            return glance.at_name(self.descriptor, leaf)
+            return glance.at_name(self.descriptor, files.leaf_of(leaf))
         except FileNotFoundError:
             return None
         except OSError as error:
@@ -113,6 +114,7 @@ class PosixFolder:
         return None if descriptor is None else PosixRecord(descriptor, leaf)
 
     def _open(self, leaf: str, flags: int) -> int | None:
+        files.leaf_of(leaf)
         try:
             # Opening a device may do something; so its kind is asked for before.
             mode = os.stat(leaf, dir_fd=self.descriptor, follow_symlinks=False).st_mode
@@ -152,6 +154,7 @@ class PosixFolder:
 
     def create(self, leaf: str, data: bytes, like: files.Held | None = None) -> PosixHeld:
         """A complete, synced file under a free name."""
+        files.leaf_of(leaf)
         _copy_up(like)
         descriptor = self._created(leaf, 0o600 if like else 0o666)
         try:
@@ -182,7 +185,7 @@ class PosixFolder:
 
     def _created(self, leaf: str, mode: int) -> int:
         flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
             return os.open(leaf, flags, mode, dir_fd=self.descriptor)
 
     def _fill(self, descriptor: int, data: bytes, like: files.Held | None, leaf: str) -> None:
@@ -207,7 +210,7 @@ class PosixFolder:
 
     def link(self, staged: files.Held, leaf: str) -> None:
         """Name a nameless file."""
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
             os.link(
                 f"{_LINKS}/{_descriptor_of(staged)}",
                 leaf,
@@ -218,7 +221,7 @@ class PosixFolder:
     def exchange(self, left: str, right: str) -> None:
         """Swap two names."""
         try:
-            swap.exchange(self.descriptor, left, right)
+            swap.exchange(self.descriptor, files.leaf_of(left), files.leaf_of(right))
         except OSError as error:
             is_unknown = error.errno == errno.EPERM and not self.certified()
             if error.errno in _NO_EXCHANGE or is_unknown:
@@ -229,7 +232,7 @@ class PosixFolder:
     def move(self, leaf: str, free: str) -> None:
         """Rename without overwriting."""
         try:
-            swap.move(self.descriptor, leaf, free)
+            swap.move(self.descriptor, files.leaf_of(leaf), files.leaf_of(free))
         except OSError as error:
             if error.errno in _NO_EXCHANGE:
                 raise files.ExchangeUnsupported(leaf) from error
@@ -238,18 +241,18 @@ class PosixFolder:
 
     def unlink(self, leaf: str) -> None:
         """Take a file's name."""
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
             os.unlink(leaf, dir_fd=self.descriptor)
 
     def make_folder(self, leaf: str) -> None:
         """Make a directory."""
-        with translated(leaf):
+        with translated(files.leaf_of(leaf)):
             os.mkdir(leaf, dir_fd=self.descriptor)
 
     def remove_folder(self, leaf: str) -> bool:
         """Remove an empty directory."""
         try:
-            os.rmdir(leaf, dir_fd=self.descriptor)
+            os.rmdir(files.leaf_of(leaf), dir_fd=self.descriptor)
         except OSError as error:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR):
                 return False

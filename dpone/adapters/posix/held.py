@@ -12,6 +12,7 @@ import errno
 import fcntl
 import os
 import signal
+import stat
 import sys
 from contextlib import suppress
 
@@ -117,6 +118,13 @@ class PosixHeld:
             offset += len(part)
         raise files.FileTooLarge(self.leaf)
 
+    def attributes(self) -> files.Attributes:
+        """Mode, owner, group and extended attributes."""
+        with translated(self.leaf):
+            found = os.fstat(self.descriptor)
+            extended = tuple(sorted(attributes_of(self.descriptor).items()))
+        return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid, extended
+
     def prove(self) -> Proof:
         """Take a read lease, which the kernel refuses while somebody may write."""
         if sys.platform != "linux" or _magic(self.descriptor) not in _HONEST:
@@ -192,6 +200,17 @@ def write_all(descriptor: int, data: bytes) -> None:
 def _stamp(descriptor: int) -> tuple[int, int, int]:
     found = os.fstat(descriptor)
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def attributes_of(descriptor: int) -> dict[str, bytes]:
+    """The extended attributes, access lists and labels among them; none where there are none."""
+    if not hasattr(os, "listxattr"):
+        return {}
+    try:
+        names = os.listxattr(descriptor)
+    except OSError:
+        return {}
+    return {name: os.getxattr(descriptor, name) for name in names}
 
 
 def is_overlay(descriptor: int) -> bool:
