@@ -25,6 +25,7 @@ LOST = "DPONE_TARGET_COMMIT_OWNERSHIP_LOST"
 IN_PROGRESS = "DPONE_TARGET_COMMIT_IN_PROGRESS"
 HELD = "DPONE_TARGET_HELD"
 LOSERS = frozenset({LOST, IN_PROGRESS, HELD})
+PATIENCE_S = 30.0
 WON = frozenset({"committed", "settled"})
 
 
@@ -100,7 +101,9 @@ def barrier(zygote: Zygote, world: World, strategy: str, meet_at: str, killed_at
             assert earlier.hit(killed_at)
         folder = Path(args["folder"]) / "meet"
         folder.mkdir()
-        met = {**args, "meet": str(folder), "meet_count": 2, "meet_at": meet_at}
+        # Until they meet, one must not give up because the other holds the file on a busy machine.
+        patient = {"options": {**args["options"], "lock_wait_s": PATIENCE_S}}
+        met = {**args, **patient, "meet": str(folder), "meet_count": 2, "meet_at": meet_at}
         pids = [zygote.start(FENCED, met) for _ in range(2)]
         ended = [zygote.wait(pid) for pid in pids]
         faults = loaded_once(args, strategy)
