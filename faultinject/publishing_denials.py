@@ -128,6 +128,8 @@ def _judge(denied: _Denied, workload: Workload) -> None:
         case = truth.answered(case, denied.answer, raced=case.rival is not None)
         if not denied.denial.for_ever:
             _each_attempted(case, denied.answer)
+            if denied.denial.late:
+                _all_cleared(denied.answer)
     is_said = isinstance(denied.answer, PublishOutcome) and (
         denied.answer.status is Status.COMMITTED and not denied.answer.cleanup_required
     )
@@ -158,6 +160,14 @@ def _each_attempted(case: Case, answer: Answer) -> None:
     left = [c.path for c in truth.news(case.plan) if truth.is_ours(truth.shown(case.disk, c.path))]
     if len(left) > 1:
         raise Violated("I6 no compensation stops the rest", f"{left} of ours are left")
+
+
+def _all_cleared(answer: Answer) -> None:
+    """Where only an answer was lost, everything could be done, so no journal waits."""
+    if isinstance(answer, Unpublished):
+        left = [i.path for i in answer.outcome.issues if i.reason == "cleanup_required"]
+        if left:
+            raise Violated("I7 no residue", f"the journals of {left} are left")
 
 
 def _ends(case: Case, name: str, call: Call) -> None:

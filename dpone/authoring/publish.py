@@ -8,7 +8,7 @@ Source: ADR 0023, multi-file authoring apply.
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -322,6 +322,8 @@ class Publisher:
                 # Whoever is at it may be about to use a folder that we made first.
                 work.new.folders.clear()
             issues += undo.compensate(work.edited, work.new)
+            if not isinstance(shown, TransactionInProgress):
+                issues += self._left(plan)
         outcome = PublishOutcome(
             status=Status.RECOVERY_REQUIRED
             if is_unknown or any(i.action == "failed" for i in issues)
@@ -336,6 +338,15 @@ class Publisher:
             reason=shown.code,
         )
         raise Unpublished(shown, outcome) from error
+
+    def _left(self, plan: Publication) -> list[FileOutcome]:
+        """Journals of ours that could not be cleared: the next run does, and is told of."""
+        found = []
+        for change in (*plan.edits, plan.root):
+            with suppress(FilesError, DponeError), self.confined.place(change.path) as place:
+                if place.folder.look(place.journal) is not None:
+                    found.append(_issue(change.path, "cleanup_required"))
+        return found
 
 
 def _kept(path: str, leaf: str) -> FileOutcome:

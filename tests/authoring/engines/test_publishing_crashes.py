@@ -172,3 +172,16 @@ def test_a_removed_rule_is_noticed_by_the_schedules(rule: Rule) -> None:
     found = meeting_witness(rule)
     assert found is not None, f"{rule.name} survives"
     assert len(found.trail) <= 40, found.explain()
+
+
+def test_a_journal_that_stays_is_told_where_no_receipt_is() -> None:
+    """A plan whose shared files another run has made has nothing to undo but its root."""
+    world = next(each for each in workloads() if each.name == "publish beside another run")
+    answers = [answer for _, answer in denials.explore(world, lates=(False,))]
+    told = [
+        issue
+        for answer in answers
+        if isinstance(answer, Unpublished)
+        for issue in answer.outcome.issues
+    ]
+    assert ("pipeline.yaml", "cleanup_required") in {(each.path, each.reason) for each in told}
