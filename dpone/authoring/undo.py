@@ -13,6 +13,7 @@ from dpone.authoring.confined import ConfinedFiles, split
 from dpone.authoring.fragments import Fragments
 from dpone.authoring.receipts import OpenReceipt
 from dpone.authoring.record import Place
+from dpone.authoring.survey import digest_of
 from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import DponeError
@@ -187,13 +188,7 @@ class Undo:
         if look.kind is not Kind.FILE:
             return None
         try:
-            held = place.folder.hold(place.leaf)
-            if held is None:
-                return ""
-            try:
-                return sha256_of(held.read(FILE_BYTES_MAX))
-            finally:
-                held.close()
+            return digest_of(place)
         except FilesError:
             return None
 
