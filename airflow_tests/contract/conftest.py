@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 
@@ -42,6 +43,18 @@ def _airflow() -> Iterator[None]:
         yield
     finally:
         shutil.rmtree(HOME, ignore_errors=True)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _one_server(_airflow: None) -> Iterator[None]:
+    """Airflow 3.2 builds an API server, whose thread stays, for each task; 3.3 keeps one."""
+    with pytest.MonkeyPatch.context() as patch:
+        if _AIRFLOW[0] >= 3:
+            from airflow.sdk.execution_time import supervisor
+
+            kept = cache(supervisor.in_process_api_server)
+            patch.setattr(supervisor, "in_process_api_server", kept)
+        yield
 
 
 @pytest.fixture
