@@ -86,12 +86,16 @@ class Raw:
 
     @contextmanager
     def timed(self, part: str) -> Iterator[None]:
-        """Note how long a part takes."""
-        started = time.monotonic()
+        """Note how long a part takes, and say on stderr that it has ended: some take an hour."""
+        started, before = time.monotonic(), len(self.flows)
         try:
             yield
         finally:
             self.seconds[part] = round(time.monotonic() - started, 1)
+            judged = self.flows[before:]
+            wrong = sum(bool(record["faults"]) for record in judged)
+            said = f", {wrong} of {len(judged)} judgements failed" if judged else ""
+            print(f"{part}: {self.seconds[part]:.0f} s{said}", file=sys.stderr, flush=True)
 
     def records(self) -> dict[str, Any]:
         """What verdicts are made of."""

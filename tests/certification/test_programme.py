@@ -10,6 +10,7 @@ import pytest
 from certification.__main__ import main
 from certification.claims import UNVERIFIED
 from certification.evidence import digests
+from certification.flow_records import NOTHING_LOST, add
 from certification.places import Resources
 from certification.programme import Budget, Raw, run_kills, run_models, run_suites
 
@@ -47,6 +48,18 @@ def test_nothing_is_invented_when_the_budget_is_used_up() -> None:
     assert {gap["outcome"] for gap in raw.gaps} == {"inconclusive", "unverified"}
     assert raw.plans
     assert all(plan["cut"] for plan in raw.plans)
+
+
+def test_a_long_run_says_how_far_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    raw = Raw()
+    with raw.timed("first"):
+        add(raw, "flow/one", "first", NOTHING_LOST, [])
+        add(raw, "flow/two", "first", NOTHING_LOST, ["a byte is lost"])
+    with pytest.raises(OSError, match="full"), raw.timed("second"):
+        raise OSError("full")
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err == "first: 0 s, 1 of 2 judgements failed\nsecond: 0 s\n"
 
 
 def test_verify_needs_one_bundle(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
