@@ -323,6 +323,21 @@ def test_b33_what_a_file_carries_is_kept(tmp_path: Path, name: str, value: bytes
     assert single.names == {"f.yaml"}
 
 
+def test_b33_a_folder_gives_the_new_file_nothing_that_the_old_one_lacks(tmp_path: Path) -> None:
+    single = Single(tmp_path)
+    try:
+        os.setxattr(tmp_path, "system.posix_acl_default", acl(1002))
+    except OSError as error:
+        pytest.skip(f"UNVERIFIED: no access lists here: {error.strerror}")
+    beside = tmp_path / "beside"
+    beside.write_bytes(b"")
+    assert ACL in os.listxattr(beside)
+    before = single.path.stat().st_mode
+    assert single.replace().committed
+    assert os.listxattr(single.path) == []
+    assert single.path.stat().st_mode == before
+
+
 @needs_root
 def test_b33_what_cannot_be_kept_is_refused_before() -> None:
     with ordinary_folder() as folder:

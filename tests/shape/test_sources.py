@@ -60,6 +60,21 @@ def test_models_see_of_production_only_its_contracts() -> None:
     assert found == {}
 
 
+def test_authoring_knows_contracts_and_ports_only() -> None:
+    # Neither loads, schedulers and clients, nor the system calls that an adapter stands for.
+    layers = ("adapters", "airflow", "cli", "fencing", "loading", "retention", "routes", "wiring")
+    clients = ("airflow", "duckdb", "psycopg", "sqlite3", "yaml")
+    system = ("ctypes", "fcntl", "os", "shutil", "socket", "subprocess", "tempfile", "urllib")
+    walls = [*(f"dpone.{layer}" for layer in layers), *clients, *system]
+    found = {
+        tree.name_of(path): bad
+        for path in tree.python_files("dpone/authoring")
+        if (bad := rules.forbidden_imports(tree.source(path), walls))
+    }
+    assert found == {}
+    assert len(list(tree.python_files("dpone/authoring"))) > 20
+
+
 def test_production_code_never_imports_its_judges() -> None:
     walls = [*tree.JUDGES, "tests", "airflow_tests", "bench", "demo", "tools"]
     found = {

@@ -101,6 +101,36 @@ def test_an_alias_does_the_same(authored: Project) -> None:
     assert first == call(authored, "migrate", "authoring", MANIFEST, "--to", "flow")
 
 
+MIGRATION = {
+    "kind", "schema", "passed", "mode", "status", "plan_id", "source", "target", "changes",
+    "retained_files", "warnings", "errors",
+}  # fmt: skip
+
+
+def test_a_migration_s_answer_keeps_the_fields_in_use(authored: Project) -> None:
+    """Programs that read the answers of earlier releases find what they look for."""
+    for more, mode, status in (
+        ((), "plan", "ready"), (("--apply",), "apply", "applied"), ((), "plan", "no_op"),
+    ):  # fmt: skip
+        said = authored.call(*COMMANDS["migrate authoring"], *more, "--format", "json")
+        report = said.report
+        assert set(report) >= MIGRATION
+        assert (report["kind"], report["schema"]) == (
+            "authoring_migration",
+            "dpone.authoring-migration.v1",
+        )
+        assert (report["passed"], report["mode"], report["status"]) == (True, mode, status)
+        for side in ("source", "target"):
+            assert set(report[side]) == {"mode", "semantic_fingerprint", "path", "sha256"}
+        fingerprints = {report[side]["semantic_fingerprint"] for side in ("source", "target")}
+        assert len(fingerprints) == 1
+        for change in report["changes"]:
+            assert set(change) >= {
+                "action", "path", "before_sha256", "after_sha256", "unified_diff",
+            }  # fmt: skip
+            assert change["action"] in ("create", "modify", "no_op")
+
+
 def test_recover_where_nothing_waits(authored: Project) -> None:
     for more in ((), ("--keep",), ("--apply",), ("--keep", "--apply")):
         report = call(authored, "authoring", "recover", CATALOG, *more)
@@ -226,6 +256,39 @@ def test_a_workload_with_another_owner_or_manifest_is_a_conflict(authored: Proje
     )
     assert codes(said) == ["DPONE_WORKLOAD_INIT_OWNERSHIP_CONFLICT"]
     assert authored.snapshot() == before
+
+
+@pytest.mark.parametrize("field", ["pool: mine", "owner:", "tags: [a]"])
+def test_a_workload_with_a_field_of_its_own_is_a_conflict(authored: Project, field: str) -> None:
+    catalog = authored.root / CATALOG
+    text = catalog.read_text().replace("    owner: data_platform\n", f"    {field}\n")
+    if not field.startswith("owner"):
+        text = text.replace(f"    {field}\n", f"    owner: data_platform\n    {field}\n")
+    authored.write(CATALOG, text)
+    before = authored.snapshot()
+    said = authored.call("init", "workload", "sales/orders", "--apply", "--format", "json")
+    assert (said.code, codes(said)) == (1, ["DPONE_WORKLOAD_INIT_DOMAIN_CONFLICT"])
+    assert field.partition(":")[0] in said.report["fields"]["fields"]
+    assert authored.snapshot() == before
+
+
+def test_catalog_apply_adds_a_member_or_an_owner_and_touches_no_other_line(
+    authored: Project,
+) -> None:
+    assert authored.call("init", "workload", "sales/items", "--apply").code == 0
+    text = (authored.root / CATALOG).read_text()
+    text = text.replace("dags: {}", "dags:\n  daily:  # mine\n    workloads:\n    - 'orders'")
+    text = text.replace("sales/items.yaml\n    owner: data_platform", "sales/items.yaml")
+    authored.write(CATALOG, text)
+    member = ("catalog", "apply", "sales", "--dag", "daily", "--workload", "items")
+    owner = ("catalog", "apply", "sales", "--workload", "items", "--owner", "shop")
+    for command, line in ((member, "    - items\n"), (owner, "    owner: shop\n")):
+        before = (authored.root / CATALOG).read_text().splitlines(keepends=True)
+        assert call(authored, *command, "--apply").status == "applied"
+        after = (authored.root / CATALOG).read_text().splitlines(keepends=True)
+        after.remove(line)
+        assert after == before
+        assert call(authored, *command, "--apply").status == "no_op"
 
 
 MALFORMED: dict[str, str | bytes] = {

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from pathlib import Path
 
 import pytest
 
+from dpone.authoring import forms
+from dpone.authoring.forms import Source
+from dpone.ports.documents import Documents
 from tests.authoring.confined.studio import CATALOG
 from tests.authoring.confined.test_editors import leftovers
 from tests.loading.project import Project
@@ -122,6 +126,56 @@ def test_a_migration_keeps_meaning_comments_and_quotes(
     assert (run.code, run.hows) == (0, ["committed"]), run.err
     assert authored.duckdb("SELECT id, code FROM orders") == [(1, "010")]
     assert leftovers(authored) == set()
+
+
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"], ids=["plain", "byte order mark"])
+@pytest.mark.parametrize("ending", [b"\n", b"\r\n"], ids=["LF", "CRLF"])
+def test_a_migration_changes_one_line_of_the_catalog(
+    authored: Project, ending: bytes, mark: bytes
+) -> None:
+    catalog = authored.root / CATALOG
+    text = catalog.read_text().replace("orders.yaml\n", "orders.yaml   # the one\n") + "# end"
+    catalog.write_bytes(mark + text.encode().replace(b"\n", ending))
+    before = catalog.read_bytes().splitlines(keepends=True)
+    argv = ("authoring", "migrate", "workloads/sales/orders", "--to", "flow", "--apply")
+    assert authored.call(*argv).code == 0
+    after = catalog.read_bytes().splitlines(keepends=True)
+    (changed,) = (pair for pair in zip(before, after, strict=True) if pair[0] != pair[1])
+    assert changed[1] == changed[0].replace(b"orders.yaml", b"orders/pipeline.yaml")
+
+
+@pytest.mark.parametrize("to", ["flow", "folder"])
+@pytest.mark.parametrize("apply", [(), ("--apply",)], ids=["plan", "apply"])
+def test_a_form_that_would_mean_something_else_is_refused(
+    authored: Project, monkeypatch: pytest.MonkeyPatch, to: str, apply: tuple[str, ...]
+) -> None:
+    """A defect of ours in what is written is found before anything is."""
+
+    def emit(documents: Documents, source: Source, form: str, fields: dict[str, str]) -> Source:
+        made = forms.emit(documents, source, form, fields)
+        texts = {
+            name: text.replace("full_refresh", "append") for name, text in made.fragments.items()
+        }
+        root = made.root.replace("full_refresh", "append")
+        return dataclasses.replace(made, root=root, fragments=texts)
+
+    monkeypatch.setattr("dpone.authoring.migrate.emit", emit)
+    before = authored.snapshot()
+    argv = ("authoring", "migrate", "workloads/sales/orders", "--to", to, *apply)
+    said = authored.call(*argv, "--format", "json")
+    assert (said.code, said.report["code"]) == (4, "DPONE_AUTHORING_MIGRATION_SEMANTIC_DRIFT")
+    assert authored.snapshot() == before
+
+
+def test_a_catalog_that_says_the_path_twice_is_not_changed_by_halves(authored: Project) -> None:
+    catalog = authored.root / CATALOG
+    text = catalog.read_text().replace("manifest: workloads", "manifest: &it workloads")
+    catalog.write_text(text + "copy: *it\n")
+    before = authored.snapshot()
+    argv = ("authoring", "migrate", "workloads/sales/orders", "--to", "flow", "--apply")
+    said = authored.call(*argv, "--format", "json")
+    assert (said.code, said.report["code"]) == (1, "DPONE_AUTHORING_MIGRATION_RECIPE_UNSUPPORTED")
+    assert authored.snapshot() == before
 
 
 def test_old_files_stay_and_are_named(authored: Project) -> None:

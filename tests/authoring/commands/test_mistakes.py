@@ -11,7 +11,7 @@ import pytest
 from dpone.cli.session import printable
 from tests.authoring.confined.studio import CATALOG, At, codes
 from tests.authoring.confined.test_refusals import tree
-from tests.cli.mistakes_authoring import MISTAKES, Mistake
+from tests.cli.mistakes_authoring import MANIFEST, MISTAKES, SET, Mistake
 from tests.cli.ordinary import ordinary, ordinary_folder
 from tests.loading.project import Project
 
@@ -56,6 +56,38 @@ def test_somebody_else_at_work_is_exit_code_3(authored: Project) -> None:
             assert (said.code, codes(said)) == (3, ["DPONE_AUTHORING_TRANSACTION_IN_PROGRESS"])
             assert tree(authored.root) == before
         path.unlink()
+
+
+SECRET = "hunter2-secret"
+MIGRATE = ("authoring", "migrate", MANIFEST, "--to", "flow")
+WORKLOAD = ("init", "workload", "sales/items")
+BROKEN: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    "catalog, no YAML": (CATALOG, f"domain: sales\nx: {SECRET}: [\n", WORKLOAD),
+    "catalog, a tab": (CATALOG, f"domain:\n\t- {SECRET}\n", WORKLOAD),
+    "catalog, a key twice": (CATALOG, f"x: {SECRET}\nx: {SECRET}\n", WORKLOAD),
+    "catalog, another domain": (CATALOG, f"domain: {SECRET}\n", WORKLOAD),
+    "catalog, another shape": (CATALOG, f"domain: sales\ndags: {SECRET}\n", WORKLOAD),
+    "set, another shape": (SET, f"catalogs: [{SECRET}]\n", ("init",)),
+    "settings, no TOML": ("dpone.toml", f'x = "{SECRET}\n', ("init",)),
+    "settings, a value of another kind": ("dpone.toml", f'connections = "{SECRET}"\n', ("init",)),
+    "manifest, no YAML": (MANIFEST, f"route: {SECRET}: [\n", MIGRATE),
+    "manifest, a value of another kind": (
+        MANIFEST, f"schema: dpone.route.v1\nroute: [{SECRET}]\n", MIGRATE,
+    ),
+    "fragment that is missing": (
+        MANIFEST, f"# {SECRET}\nkind: dpone.flow.v1\nfragments: [absent.yaml]\n", MIGRATE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_refusal_repeats_no_byte_of_a_file(authored: Project, name: str) -> None:
+    path, text, command = BROKEN[name]
+    authored.write(path, text)
+    for more in ((), ("--apply",), ("--format", "json")):
+        said = authored.call(*command, *more)
+        assert said.code in (1, 2, 4), said.err
+        assert SECRET not in said.out + said.err
 
 
 def test_an_ordinary_user_does_all_of_it() -> None:

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import stat
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from dpone.contracts.authoring import Status
+from dpone.contracts.effects import Effect
 from dpone.ports.probe import quiet
-from faultinject.editing_process import ACTIONS, LATE, MARK, MOMENTS, OPAQUE, Injected, reachable
+from faultinject.editing_process import (
+    ACTIONS,
+    LATE,
+    MARK,
+    MOMENTS,
+    OPAQUE,
+    Injected,
+    _side_of,
+    reachable,
+)
 from faultinject.writing import NEW, OLD
 from tests.authoring.confined.studio import CATALOG, At, Single, Watching
 from tests.loading.project import Project
@@ -115,6 +129,53 @@ def test_somebody_who_opens_it_as_its_name_goes_is_let_in_and_kept(single: Singl
     assert outcome.reason == "committed_earlier_bytes_kept"
     assert outcome.recovery_name is not None
     assert (single.root / outcome.recovery_name).read_bytes() == OLD + LATE
+
+
+def test_whoever_opens_it_and_never_lets_go_is_waited_for_a_bounded_time(single: Single) -> None:
+    """What he has written by then is kept; the change does not wait for the rest."""
+    is_over = threading.Event()
+
+    def work() -> None:
+        with _side_of(single.path).open("ab") as file:
+            file.write(LATE)
+            file.flush()
+            is_over.wait()
+
+    thread = threading.Thread(target=work)
+
+    def knock() -> None:
+        thread.start()
+        # Until the kernel has noted the attempt.
+        threading.Event().wait(0.05)
+
+    started = time.monotonic()
+    try:
+        # Whatever was rehearsed here before, the first removal after the commit is the file's.
+        outcome = single.replace(probe=After("authoring.commit", "authoring.discard", knock))
+        took = time.monotonic() - started
+    finally:
+        is_over.set()
+        thread.join()
+    assert outcome.reason == "committed_earlier_bytes_kept"
+    assert outcome.recovery_name is not None
+    assert (single.root / outcome.recovery_name).read_bytes() == OLD + LATE
+    assert 1 <= took < 10
+
+
+class After:
+    """Calls something once, before the first time of an effect that follows another one."""
+
+    def __init__(self, first: str, then: str, act: Callable[[], None]) -> None:
+        self.first, self.then, self.act = first, then, act
+        self.is_due, self.is_armed = True, False
+
+    @contextmanager
+    def __call__(self, effect: Effect, /) -> Iterator[None]:
+        if self.is_due and self.is_armed and effect.value == self.then:
+            self.is_due = False
+            self.act()
+        yield
+        self.is_armed = self.is_armed or effect.value == self.first
 
 
 def test_a_third_version_before_the_exchange_back_is_kept_too(single: Single) -> None:

@@ -76,6 +76,54 @@ def test_two_versions_of_people_both_stay(single: Single) -> None:
     assert single.replace(expected=b"# third\n").committed
 
 
+def test_committed_and_all_but_the_journal_cleared(single: Single) -> None:
+    exchanged(single, Phase.COMMITTED)
+    (single.root / SIDE).unlink()
+    found = recovered(single)
+    assert (found.status, found.changed_since) == (Status.COMMITTED, False)
+    assert (single.shown, single.names) == (NEW, {"f.yaml"})
+
+
+def test_somebody_removed_the_file_after_the_exchange(single: Single) -> None:
+    exchanged(single, Phase.PREPARED)
+    single.path.unlink()
+    found = recovered(single)
+    assert (found.status, found.changed_since) == (Status.COMMITTED, True)
+    assert (single.root / KEPT).read_bytes() == OLD
+    assert (found.recovery_name, single.names) == (KEPT, {KEPT})
+
+
+@pytest.mark.parametrize(
+    ("shown", "reason"),
+    [(OLD, "not_committed"), (OTHER, "source_changed"), (None, "source_missing")],
+)
+@pytest.mark.parametrize("side", [NEW, None], ids=["side file", "no side file"])
+def test_without_an_exchange_the_answer_says_what_the_name_shows(
+    single: Single, side: bytes | None, shown: bytes | None, reason: str
+) -> None:
+    single.journal(Phase.PREPARED, side=side)
+    if shown is None:
+        single.path.unlink()
+    else:
+        single.path.write_bytes(shown)
+    found = recovered(single)
+    assert (found.status, found.reason) == (Status.ROLLED_BACK, reason)
+    assert (single.shown if single.path.exists() else None) == shown
+    assert single.names - {"f.yaml"} == set()
+
+
+@pytest.mark.parametrize(("times", "newer"), [((1, 2), "target"), ((2, 1), "recovery")])
+def test_of_two_kept_versions_the_later_one_is_named(
+    single: Single, times: tuple[int, int], newer: str
+) -> None:
+    exchanged(single, Phase.PREPARED)
+    (single.root / SIDE).write_bytes(OTHER)
+    single.path.write_bytes(b"# third\n")
+    for path, time in zip((single.root / SIDE, single.path), times, strict=True):
+        os.utime(path, ns=(time, time))
+    assert recovered(single).newer == newer
+
+
 def test_committed_and_changed_since(single: Single) -> None:
     exchanged(single, Phase.COMMITTED)
     single.path.write_bytes(OTHER)
@@ -91,6 +139,25 @@ def test_committed_and_earlier_bytes_written_late(single: Single) -> None:
     assert (found.status, found.recovery_name) == (Status.COMMITTED, KEPT)
     assert (single.root / KEPT).read_bytes() == OLD + OTHER
     assert single.shown == NEW
+
+
+@pytest.mark.parametrize("data", [b"later\n", NEW], ids=["a change", "as wanted already"])
+def test_what_recovery_kept_is_told_by_the_change_that_recovered(
+    single: Single, data: bytes
+) -> None:
+    exchanged(single, Phase.COMMITTED)
+    (single.root / SIDE).write_bytes(OLD + OTHER)
+    outcome = single.replace(data, expected=NEW)
+    assert (outcome.committed, outcome.recovery_name) == (True, KEPT)
+    assert (single.shown, single.names) == (data, {"f.yaml", KEPT})
+
+
+def test_what_recovery_kept_is_told_by_a_removal(single: Single) -> None:
+    exchanged(single, Phase.COMMITTED)
+    (single.root / SIDE).write_bytes(OLD + OTHER)
+    outcome = single.confined().remove_file_if_owned(single.owned())
+    assert (outcome.removed, outcome.recovery_name) == (True, KEPT)
+    assert single.names == {KEPT}
 
 
 def test_what_was_about_to_be_kept_is_kept(single: Single) -> None:

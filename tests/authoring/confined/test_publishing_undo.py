@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,9 +13,9 @@ import pytest
 from dpone.adapters.posix.files import PosixFiles, PosixFolder
 from dpone.authoring.publish import Publisher, Unpublished
 from dpone.contracts.authoring import Proof, Status
-from dpone.contracts.errors_authoring import TransactionInProgress
+from dpone.contracts.errors_authoring import RecoveryRequired, TransactionInProgress
 from dpone.contracts.publication import Change, Publication
-from dpone.ports.files import SyncFailed
+from dpone.ports.files import FilesError, SyncFailed
 from dpone.ports.probe import Probe, quiet
 from dpone.wiring import authoring_desk
 from faultinject.writing import NEW, OLD, _refused, tree_of
@@ -140,6 +141,30 @@ def test_the_receipt_stays_until_the_root_is_durable(
     assert tree_of(tree) == WANTED
 
 
+def test_the_receipt_stays_while_a_dead_run_s_file_cannot_be_removed(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dead(tree, "authoring.publish:after", 2)
+    real = PosixFolder.move
+
+    def move(self: PosixFolder, leaf: str, free: str) -> None:
+        if leaf == "b.yaml":
+            raise FilesError(leaf, "EIO")
+        real(self, leaf, free)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PosixFolder, "move", move)
+        with pytest.raises(RecoveryRequired) as caught:
+            publisher(tree).conclude("root.yaml")
+    assert caught.value.fields["path"] == B.path
+    # The other one went all the same, and the receipt still knows the one that stays.
+    assert not (tree / A.path).exists()
+    assert (tree / B.path).read_bytes() == B.after
+    assert (tree / RECEIPT).exists()
+    assert publisher(tree).conclude("root.yaml") is not None
+    assert tree_of(tree) == {"root.yaml": OLD}
+
+
 def test_a_new_root_that_could_not_be_synced_is_told_as_created(
     place: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -190,16 +215,31 @@ def test_the_second_of_two_leaves_no_draft_of_a_receipt(tree: Path) -> None:
 
 def test_the_first_of_two_keeps_a_folder_that_the_second_had_made(tree: Path) -> None:
     """The second made the folder, met the first one's receipt, and must not take it away again."""
-    refused: list[str] = []
+    has_receipt, may_go_on = threading.Event(), threading.Event()
+    said: list[Status] = []
 
-    def second() -> None:
-        with pytest.raises((Unpublished, TransactionInProgress)) as caught:
-            publisher(tree).publish(PLAN)
-        refused.append(type(caught.value).__name__)
+    def wait() -> None:
+        has_receipt.set()
+        may_go_on.wait()
 
-    first = publisher(tree, At("authoring.receipt:after", second))
-    assert first.publish(PLAN).status is Status.COMMITTED
-    assert refused
+    def first() -> None:
+        said.append(publisher(tree, At("authoring.receipt:after", wait)).publish(PLAN).status)
+
+    thread = threading.Thread(target=first)
+
+    def overtake() -> None:
+        thread.start()
+        has_receipt.wait()
+
+    try:
+        # Both folders are there by now, made by the second.
+        with pytest.raises(Unpublished) as caught:
+            publisher(tree, At("authoring.folder:after", overtake, 2)).publish(PLAN)
+    finally:
+        may_go_on.set()
+        thread.join()
+    assert isinstance(caught.value.error, TransactionInProgress)
+    assert said == [Status.COMMITTED]
     assert tree_of(tree) == WANTED
 
 

@@ -6,6 +6,7 @@ import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -105,6 +106,38 @@ def test_what_is_no_plain_file_is_refused(single: Single, kind: str) -> None:
         before.st_size,
     )
     assert single.names == {"f.yaml"}
+
+
+class Opens:
+    """The module `os`, noting which names are opened."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def open(self, path: Any, *arguments: Any, **more: Any) -> int:
+        self.names.append(str(path))
+        return os.open(path, *arguments, **more)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(os, name)
+
+
+@pytest.mark.parametrize("kind", ["pipe", "socket", "device", "link", "folder"])
+def test_what_is_no_plain_file_is_not_even_opened(
+    single: Single, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    """To open a device may do something, and to open a pipe wakes up whoever waits there."""
+    opens = Opens()
+    monkeypatch.setattr("dpone.adapters.posix.files.os", opens)
+    assert single.replace().committed
+    assert "f.yaml" in opens.names
+    single.path.unlink()
+    KINDS[kind](single.path)
+    opens.names.clear()
+    with pytest.raises(PathUnsafe):
+        single.replace()
+    single.confined().recover_file_transaction("f.yaml", by_hand=True)
+    assert "f.yaml" not in opens.names
 
 
 CATALOG = "dpone_workloads/gitops/domains/sales.yaml"
