@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 from dpone.authoring import report
 from dpone.authoring.confined import ConfinedFiles, split
@@ -30,6 +30,7 @@ from dpone.contracts.authoring_report import (
     UnitOfWork,
     WorkloadDetails,
 )
+from dpone.contracts.codec import replaced
 from dpone.contracts.errors import EXIT_CLOSED, EXIT_DONE, DponeError
 from dpone.contracts.errors_authoring import RecoveryRequired
 from dpone.contracts.errors_project import EarlierChangeWaits, NothingNamed
@@ -94,19 +95,30 @@ class Desk:
         """
         plan = draft.publication()
         ended = self._ended(plan, apply=apply)
+        mode: Literal["plan", "apply"] = "apply" if apply else "plan"
+        receipt = self.tree.receipt(plan.root.path)
+        if details is not None:
+            details = replaced(
+                details,
+                mode=mode,
+                next_commands=next_commands,
+                rollback_journal=receipt,
+                unit_of_work=ended.unit,
+            )
         return AuthoringReport(
             command=command,
-            mode="apply" if apply else "plan",
+            mode=mode,
             status=ended.status,
             passed=ended.exit_code == EXIT_DONE,
             plan_id=plan.plan_id,
-            changes=ended.changes,
+            changes=report.in_use(ended.changes),
             unit_of_work=ended.unit,
             counters=ended.counters,
             warnings=(*draft.warnings, *self._pending(plan, apply=apply)),
             errors=ended.errors,
             next_commands=next_commands,
             details=details,
+            rollback_journal=receipt,
             exit_code=ended.exit_code,
         )
 

@@ -7,13 +7,14 @@ Source: the authoring design, commands; ADR 0023, journeys.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from dpone.authoring.draft import Draft
 from dpone.authoring.forms import FORMS, Source, compiled, emit, form_of, fragments_of
 from dpone.authoring.reading import Tree, parent_of
 from dpone.contracts.canonical import digest
-from dpone.contracts.catalog import catalog_path, manifest_path
+from dpone.contracts.catalog import catalog_path
 from dpone.contracts.errors import ContractInvalid
 from dpone.contracts.errors_project import (
     MigrationDrift,
@@ -29,6 +30,8 @@ from dpone.contracts.plainyaml import Entries, Items, Scalar, Value
 from dpone.contracts.route import route_of
 from dpone.ports.documents import Documents
 
+# A line with its end, as YAML counts lines.
+_LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
 OLD_RETAINED = "DPONE_AUTHORING_MIGRATION_OLD_FRAGMENTS_RETAINED"
 
 
@@ -104,8 +107,8 @@ def _root_of(tree: Tree, documents: Documents, path: str) -> tuple[str, bytes]:
     if not path.endswith((".yaml", ".yml")):
         # Of two forms that lie there, one is old or unfinished; the catalog names the other.
         named = _named(tree, documents, path)
-        both = [f"{path}/pipeline.yaml", f"{path}.yaml"]
-        tried = sorted(both, key=lambda root: root != named)
+        roots = [f"{path}/pipeline.yaml", f"{path}.yaml", f"{path}.yml"]
+        tried = sorted(roots, key=lambda root: root != named)
     for root in tried:
         data = tree.read(root)
         if data is not None:
@@ -185,42 +188,43 @@ def _repoint(draft: Draft, documents: Documents, source: Source, target: Source)
     parts = source.path.split("/")
     if len(parts) < 3 or parts[0] != "workloads":
         return
-    domain = parts[1]
-    workload = parts[2].removesuffix(".yaml")
-    path = catalog_path(domain)
+    path = catalog_path(parts[1])
     data = draft.read(path)
-    if data is None or source.path != manifest_path(domain, workload, source.form):
+    if data is None:
         return
-    named = _manifest_in(documents, data, workload)
+    # The catalog's word counts, and not the usual names: a person may have chosen others.
     if source.path == target.path:
-        if source is target and named == target.path:
+        if source is target and _workloads(documents, data, target.path):
             # Nothing is to be changed; an interrupted run may still have left something there.
             draft.edit(path, data)
         return
-    changed = _with_manifest(documents, data, workload, source.path, target.path)
-    if changed is None and named == target.path:
-        changed = data
-    if changed is not None:
+    changed = data
+    for workload in _workloads(documents, data, source.path):
+        changed = _with_manifest(documents, changed, workload, source.path, target.path)
+    if changed != data or _workloads(documents, data, target.path):
         draft.edit(path, changed)
         draft.root = path
 
 
-def _with_manifest(
-    documents: Documents, data: bytes, workload: str, old: str, new: str
-) -> bytes | None:
+def _workloads(documents: Documents, data: bytes, root: str) -> list[str]:
+    """The workloads of a catalog whose manifest is `root`."""
+    value = documents.view(data, "catalog").value
+    listed = value.get("workloads") if isinstance(value, Entries) else None
+    if not isinstance(listed, Entries):
+        return []
+    return [key for key in listed if _manifest_in(documents, data, key) == root]
+
+
+def _with_manifest(documents: Documents, data: bytes, workload: str, old: str, new: str) -> bytes:
+    """The catalog with another manifest in one workload's line. Raises `MigrationUnsupported`."""
     view = documents.view(data, "catalog")
-    value: Value | None = view.value
-    for key in ("workloads", workload, "manifest"):
-        value = value.get(key) if isinstance(value, Entries) else None
-    if not isinstance(value, Scalar) or value.text != old:
-        return None
     number = view.lines.get(f"$.workloads.{workload}.manifest", 0)
-    lines = data.split(b"\n")
-    line = lines[number - 1]
+    lines = _LINE.findall(data)
+    line = lines[number - 1] if 0 < number <= len(lines) else b""
     if line.count(old.encode()) != 1:
         raise MigrationUnsupported(path=old, form="other", reason="its catalog entry is not plain")
     lines[number - 1] = line.replace(old.encode(), new.encode())
-    changed = b"\n".join(lines)
+    changed = b"".join(lines)
     after = documents.view(changed, "catalog").value
     wanted = _replaced(_meaning(view.value), ("workloads", workload, "manifest"), new)
     if _meaning(after) != wanted:

@@ -67,6 +67,17 @@ class Tree:
         except FolderReadOnly as error:
             raise unreadable(error, path) from error
 
+    def receipt(self, root: str) -> str | None:
+        """The durable receipt beside a root, while there is one and it can be seen."""
+        folder, leaf = split(root)
+        try:
+            with self.confined.place(root) as place:
+                name = receipt_name(leaf, place.folder.name_bytes_max)
+                is_there = place.folder.look(name) is not None
+        except (DponeError, FilesError):
+            return None
+        return (f"{folder}/{name}" if folder else name) if is_there else None
+
     def earlier(self, root: str) -> tuple[str, ...]:
         """The new files of the interrupted publication that waits beside a root."""
         folder, leaf = split(root)

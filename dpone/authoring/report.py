@@ -15,8 +15,10 @@ from dpone.contracts.authoring_report import (
     DIFF_CHARS_MAX,
     ChangeReport,
     Counters,
+    FileReport,
     UnitOfWork,
 )
+from dpone.contracts.codec import plain
 from dpone.contracts.errors import (
     EXIT_CLOSED,
     EXIT_DONE,
@@ -60,6 +62,11 @@ def applied(plan: Publication, outcome: PublishOutcome) -> tuple[ChangeReport, .
         )
         for change in plan.changes
     )
+
+
+def in_use(changes: Iterable[ChangeReport]) -> tuple[FileReport, ...]:
+    """The changes with the diff under both of its names."""
+    return tuple(FileReport(**plain(change), diff=change.unified_diff) for change in changes)
 
 
 def is_no_op(plan: Publication) -> bool:

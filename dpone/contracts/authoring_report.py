@@ -27,6 +27,15 @@ class ChangeReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_o
     recovery_name: str | None = None
 
 
+class FileReport(ChangeReport, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One file in the answers of `dpone init` and `dpone catalog`; `diff` repeats `unified_diff`.
+
+    Programs that read the older `dpone workload init` look for that name.
+    """
+
+    diff: str = ""
+
+
 class UnitOfWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """How the change as a whole ended.
 
@@ -49,7 +58,11 @@ class Counters(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 class WorkloadDetails(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What `dpone init workload` planned, by name."""
+    """What `dpone init workload` planned, by name.
+
+    The last four repeat fields of the answer, where programs that read the older
+    `dpone workload init` look for them.
+    """
 
     layout: str
     domain: str
@@ -58,13 +71,17 @@ class WorkloadDetails(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     workload_set: str
     manifest: str
     validation: dict[str, str]
+    mode: Literal["plan", "apply"] = "plan"
+    next_commands: tuple[str, ...] = ()
+    rollback_journal: str | None = None
+    unit_of_work: UnitOfWork = UnitOfWork(status="not_started")
 
 
 class AuthoringReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A plan or a receipt of `dpone init` and `dpone catalog apply`.
 
-    `status`: ready, no_op, applied, blocked, rolled_back or recovery_required. `rollback_journal`
-    names the durable receipt while there is one.
+    `status`: ready, no_op, applied, rolled_back or recovery_required; what is refused before a plan
+    is an error report instead. `rollback_journal` names the durable receipt while it is there.
     """
 
     command: str
@@ -72,7 +89,7 @@ class AuthoringReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     status: str
     passed: bool
     plan_id: str
-    changes: tuple[ChangeReport, ...]
+    changes: tuple[FileReport, ...]
     unit_of_work: UnitOfWork
     counters: Counters = Counters()
     warnings: tuple[str, ...] = ()
@@ -96,7 +113,8 @@ class FormReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
 class MigrationReport(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A plan or a receipt of `dpone authoring migrate`.
 
-    `status`: ready, no_op, blocked or applied; `plan_id` is all zeros when blocked.
+    `status`: ready, no_op, applied, rolled_back or recovery_required; what is refused before a plan
+    is an error report instead.
     """
 
     passed: bool

@@ -8,6 +8,7 @@ numbers, a byte order mark and unknown fields.
 from __future__ import annotations
 
 import json
+import re
 from typing import Any, NoReturn, TypeVar
 
 import msgspec
@@ -17,6 +18,8 @@ from dpone.contracts.errors import ContractInvalid
 
 T = TypeVar("T")
 BYTES_MAX = 8 * 1024 * 1024
+# The decoder repeats the value that it refuses, up to the place.
+_VALUE = re.compile(r"(Invalid (?:enum )?value) (?:.*(?= - at `)|.*)", re.DOTALL)
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -73,7 +76,12 @@ def convert(value: Any, kind: type[T]) -> T:
     try:
         return msgspec.convert(value, kind, strict=True)
     except msgspec.ValidationError as error:
-        raise ContractInvalid(contract=kind.__name__, reason=str(error)) from None
+        raise ContractInvalid(contract=kind.__name__, reason=reason_of(error)) from None
+
+
+def reason_of(error: msgspec.ValidationError) -> str:
+    """What is wrong and where, without the value: it may be a secret in the wrong place."""
+    return _VALUE.sub(r"\1", str(error))
 
 
 def plain(value: Any) -> Any:

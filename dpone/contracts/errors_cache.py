@@ -178,7 +178,7 @@ class PromotionLockUnsupported(RetentionError):
     exit_code = EXIT_CLOSED
     happened = "The file system of the cache knows no advisory locks ({reason})."
     known = _UNTOUCHED
-    advice = "Keep the cache on a file system with locks; dpone doctor tells which."
+    advice = "Keep the cache on a file system with advisory locks, such as a local ext4."
 
 
 class ReconcileLockBusy(RetentionError):
@@ -208,7 +208,7 @@ class ReconcileLockUnsupported(RetentionError):
     exit_code = EXIT_CLOSED
     happened = "The file system of the cache knows no advisory locks ({reason})."
     known = _UNTOUCHED
-    advice = "Keep the cache on a file system with locks; dpone doctor tells which."
+    advice = "Keep the cache on a file system with advisory locks, such as a local ext4."
 
 
 class MaterializeConflict(RetentionError):

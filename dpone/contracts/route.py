@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from dpone.contracts.codec import schema_of
+from dpone.contracts.codec import reason_of, schema_of
 from dpone.contracts.errors import ContractInvalid
 
 ROUTE_SCHEMA = "dpone.route.v1"
@@ -286,4 +286,4 @@ def route_of(value: Any) -> RouteManifest:
     try:
         return msgspec.convert(value, RouteManifest, strict=False)
     except msgspec.ValidationError as error:
-        raise ContractInvalid(contract=ROUTE_SCHEMA, reason=str(error)) from None
+        raise ContractInvalid(contract=ROUTE_SCHEMA, reason=reason_of(error)) from None

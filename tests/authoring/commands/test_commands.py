@@ -17,7 +17,7 @@ from dpone.contracts.authoring_report import (
     RecoveryReport,
 )
 from dpone.contracts.run_report import ErrorReport
-from tests.authoring.confined.studio import CATALOG, codes
+from tests.authoring.confined.studio import CATALOG, At, codes
 from tests.loading.project import Project, Said
 
 MANIFEST = "workloads/sales/orders"
@@ -129,6 +129,92 @@ def test_a_migration_s_answer_keeps_the_fields_in_use(authored: Project) -> None
                 "action", "path", "before_sha256", "after_sha256", "unified_diff",
             }  # fmt: skip
             assert change["action"] in ("create", "modify", "no_op")
+
+
+DETAILS = {
+    "mode", "layout", "domain", "workload_id", "dag_id", "workload_set", "manifest", "validation",
+    "next_commands", "rollback_journal", "unit_of_work",
+}  # fmt: skip
+
+
+def test_a_workload_s_answer_keeps_the_fields_in_use(authored: Project) -> None:
+    """As above, for the answers of `dpone workload init`."""
+    for more, mode, unit in (
+        ((), "plan", "not_started"), (("--apply",), "apply", "committed"),
+        (("--apply",), "apply", "committed"),
+    ):  # fmt: skip
+        report = authored.call("workload", "init", "sales/items", *more, "--format", "json").report
+        assert all(
+            set(change) >= {"action", "path", "message", "diff"} for change in report["changes"]
+        )
+        assert [it["diff"] for it in report["changes"]] == [
+            it["unified_diff"] for it in report["changes"]
+        ]
+        details = report["details"]
+        assert set(details) >= DETAILS
+        assert (details["mode"], details["unit_of_work"]["status"]) == (mode, unit)
+        assert details["unit_of_work"] == report["unit_of_work"]
+        assert details["next_commands"] == report["next_commands"] != []
+        assert details["rollback_journal"] is report["rollback_journal"] is None
+    assert report["status"] == "no_op"
+
+
+def test_the_durable_receipt_is_named_while_it_is_there(authored: Project) -> None:
+    def fail() -> None:
+        raise RuntimeError
+
+    command = ("workload", "init", "sales/items", "--apply", "--format", "json")
+    report = authored.call(*command, probe=At("authoring.publish:after", fail)).report
+    assert (authored.root / report["rollback_journal"]).is_file()
+    assert report["details"]["rollback_journal"] == report["rollback_journal"]
+    assert authored.call(*command).report["rollback_journal"] is None
+
+
+@pytest.mark.parametrize("ending", [b"\r", b"\r\n"])
+def test_a_catalog_with_other_line_endings_is_repointed(authored: Project, ending: bytes) -> None:
+    path = authored.root / CATALOG
+    before = path.read_bytes().replace(b"\n", ending)
+    path.write_bytes(before)
+    said = authored.call("authoring", "migrate", MANIFEST, "--to", "flow", "--apply")
+    old, new = f"{MANIFEST}.yaml".encode(), f"{MANIFEST}/pipeline.yaml".encode()
+    assert (said.code, path.read_bytes()) == (0, before.replace(old, new))
+
+
+@pytest.mark.parametrize("name", ["orders.yml", "renamed.yaml"])
+def test_a_manifest_under_another_name_is_repointed_where_the_catalog_names_it(
+    authored: Project, name: str
+) -> None:
+    path, folder = authored.root / CATALOG, MANIFEST.rpartition("/")[0]
+    (authored.root / f"{MANIFEST}.yaml").rename(authored.root / folder / name)
+    path.write_text(path.read_text().replace(f"{MANIFEST}.yaml", f"{folder}/{name}"))
+    called = f"{folder}/{name.removesuffix('.yml')}"
+    assert authored.call("authoring", "migrate", called, "--to", "flow", "--apply").code == 0
+    root = f"{folder}/{name.partition('.')[0]}/pipeline.yaml"
+    assert (authored.root / root).is_file()
+    assert f"manifest: {root}" in path.read_text()
+    again = authored.call(
+        "authoring", "migrate", root, "--to", "flow", "--apply", "--format", "json"
+    )
+    assert again.report["status"] == "no_op"
+
+
+def test_a_value_in_the_wrong_place_is_not_repeated(authored: Project) -> None:
+    """It may be a secret; the place is enough."""
+    every = "{interval: {column: day, every: 'hunter2 - at `$.x`'}}"
+    path = f"{MANIFEST}.yaml"
+    kept = [
+        line for line in (authored.root / path).read_text().splitlines() if "partition" not in line
+    ]
+    authored.write(path, "\n".join([*kept, f"partition: {every}", ""]))
+    for command in (
+        ("authoring", "migrate", MANIFEST, "--to", "flow"),
+        ("route", "validate", path),
+    ):
+        said = authored.call(*command)
+        assert said.code != 0
+        assert "hunter2" not in said.out + said.err
+        assert "Invalid enum value" in said.out + said.err
+        assert "$.partition.interval.every" in said.out + said.err
 
 
 def test_recover_where_nothing_waits(authored: Project) -> None:
