@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -96,6 +98,26 @@ def test_text_names_every_partition(project: Project) -> None:
     assert again.out.splitlines()[3] == "3 operations: 3 already loaded"
 
 
+@pytest.mark.parametrize(
+    ("terminal", "options", "told"),
+    [(True, [], True), (False, [], False), (True, ["--format", "json"], False)],
+    ids=["terminal", "file", "json"],
+)
+def test_progress_is_shown_on_a_terminal_and_never_in_json(
+    project: Project,
+    monkeypatch: pytest.MonkeyPatch,
+    terminal: bool,
+    options: list[str],
+    told: bool,
+) -> None:
+    project.route(target=TARGETS["sqlite"])
+    monkeypatch.setattr(type(sys.stderr), "isatty", lambda stream: terminal)
+    said = project.call("run", "route.yaml", *options)
+    assert said.code == 0
+    assert ("reading csv source" in said.err) is told
+    assert "reading" not in said.out
+
+
 def test_plan_writes_nothing(project: Project, kind: str) -> None:
     project.route(target=TARGETS[kind], partition="{column: grp}")
     before = project.snapshot()
@@ -128,6 +150,28 @@ def test_validate_says_what_the_connector_gives(project: Project, kind: str) -> 
     assert "TRANSACTIONAL" in said.out
     check = check_report(project.call("route", "validate", "route.yaml", "--format", "json").out)
     assert (check.target, check.protection.capability) == (kind, "TRANSACTIONAL")
+
+
+def test_validate_says_that_a_target_without_a_fence_is_only_guarded(project: Project) -> None:
+    project.route(target="{csvdir: out, table: items}")
+    said = project.call("route", "validate", "route.yaml", "--format", "json")
+    assert check_report(said.out).protection.capability == "NONE"
+    text = project.call("route", "explain", "route.yaml").out
+    assert "a guard blocks the next run until a person has looked" in text
+
+
+def test_a_connection_enters_the_identity_by_its_name(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project.route(target="{postgres: warehouse, table: items}")
+    explained = []
+    for place in ("host=one user=ann password=s3cret", "postgresql://bob:s3cret@two/w"):
+        monkeypatch.setenv("DPONE_CONNECTION_WAREHOUSE", f"postgres:{place}")
+        said = project.call("route", "explain", "route.yaml", "--format", "json")
+        assert "s3cret" not in said.out + said.err
+        explained.append(check_report(said.out).operations)
+    assert explained[0] == explained[1]
+    assert explained[0][0].identity["target"] == {"postgres": "warehouse", "table": "items"}
 
 
 def test_explain_lists_what_run_does(project: Project) -> None:
@@ -226,6 +270,28 @@ def test_help_imports_neither_drivers_nor_pictures() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = set(done.stderr.strip("[]\n").replace("'", "").split(", "))
     assert loaded.isdisjoint({"duckdb", "psycopg", "rich", "yaml", "pydantic", "sqlite3"})
+
+
+@pytest.mark.parametrize(
+    ("shell", "asked"),
+    [
+        ("bash", {"COMP_WORDS": "dpone journal re", "COMP_CWORD": "2"}),
+        ("zsh", {"_TYPER_COMPLETE_ARGS": "dpone journal re"}),
+        (
+            "fish",
+            {
+                "_TYPER_COMPLETE_ARGS": "dpone journal re",
+                "_TYPER_COMPLETE_FISH_ACTION": "get-args",
+            },
+        ),
+    ],
+)
+def test_each_shell_is_told_the_commands_that_begin_so(shell: str, asked: dict[str, str]) -> None:
+    program = Path(sys.executable).parent / "dpone"
+    given = {**os.environ, **asked, "_DPONE_COMPLETE": f"complete_{shell}"}
+    done = subprocess.run([program], env=given, capture_output=True, text=True, check=True)
+    found = re.findall(r"\b(?:list|show|explain|reconcile|resolve|adopt|prune)\b", done.stdout)
+    assert found == ["reconcile", "resolve"]
 
 
 def test_the_command_is_installed() -> None:

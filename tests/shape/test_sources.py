@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 
 from tests.shape import rules, tree
@@ -85,8 +91,40 @@ def test_production_code_never_imports_its_judges() -> None:
     assert found == {}
 
 
+def test_the_layers_and_the_owners_of_client_libraries_are_kept() -> None:
+    """The contracts stand in `pyproject.toml`."""
+    program = Path(sys.executable).with_name("lint-imports")
+    done = subprocess.run(
+        [program, "--no-logo", "--no-cache"], cwd=tree.ROOT, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert int(re.findall(r"Contracts: (\d+) kept, 0 broken", done.stdout)[0]) >= 19
+
+
+OVERCLAIMS = re.compile(
+    r"retryable|duplicate.?proof|exactly[ -]once|no duplicates|guarantee", re.IGNORECASE
+)
+
+
+def test_nothing_that_is_said_promises_more_than_a_fence_keeps() -> None:
+    said = [
+        f"{tree.name_of(path)}: {node.value}"
+        for path in tree.python_files(*tree.PRODUCTION)
+        for node in ast.walk(ast.parse(tree.source(path)))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        if OVERCLAIMS.search(node.value)
+    ]
+    assert said == []
+
+
 # ---------------------------------------------------------------------------
 # Each rule finds its own seeded defect.
+
+
+def test_rule_finds_an_overclaim() -> None:
+    for text in ("retryable: false", "Duplicate-proof.", "loads exactly once", "guaranteed"):
+        assert OVERCLAIMS.search(text), text
+    assert not OVERCLAIMS.search("a retry loads nothing twice")
 
 
 def test_rule_finds_a_long_module_and_passes_one_at_the_limit() -> None:
