@@ -156,6 +156,7 @@ def shortening_keeps_kind_and_epoch(place: TargetPlace) -> None:
     equal(
         (3, "c", {}, True), (receipt.epoch, receipt.attempt_id, receipt.result, receipt.shortened)
     )
+    equal(mine.intent_digest, receipt.intent_digest, "intent")
     equal(Already(receipt), target.commit(mine, unproven), "commit")
     equal(shown, target.seal(unit(incarnation, 9, "z")), "seal")
     equal(Sealed(2, "b"), verdict(place, "sealed"), "the sealed key")

@@ -25,7 +25,7 @@ from dpone.fencing.settle import settle_alone
 from dpone.ports.probe import Probe, quiet
 from faultinject.workloads import operation_of
 
-WHO = {"operator": "ops", "why": "a drill"}
+WHO: Mapping[str, Any] = {"operator": "ops", "why": "a drill"}
 FAR_FUTURE_MS = 2**53
 
 Command = Callable[[Committer, Mapping[str, Any]], Any]

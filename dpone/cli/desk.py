@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from dpone.contracts.errors_recovery import (
 )
 from dpone.contracts.fence import Answer, Floor
 from dpone.contracts.identity import floor_of, position_of
-from dpone.contracts.journal import HistoryRow, JournalEntry
+from dpone.contracts.journal import HistoryRow, JournalEntry, moment_of
 from dpone.contracts.journal_report import (
     Found,
     Happened,
@@ -172,6 +171,7 @@ def answer_guard(desk: Desk, partition: str, answer: str, operator: str, why: st
         operator=operator,
         why=why,
         now=wiring.now(),
+        probe=desk.probe,
     )
     if not count:
         raise OperationNotFound(operation_id=partition)
@@ -268,7 +268,7 @@ def _listed(row: JournalEntry) -> Listed:
         answered=row.reason == ANSWERED,
         diverged=row.diverged,
         pruned=row.pruned,
-        updated_at=_time(row.updated_ms),
+        updated_at=moment_of(row.updated_ms),
     )
 
 
@@ -280,11 +280,6 @@ def _happened(row: HistoryRow) -> Happened:
         target=row.target,
         attempt=row.attempt,
         attempt_id=row.attempt_id,
-        at=_time(row.at_ms),
+        at=moment_of(row.at_ms),
         detail=row.detail,
     )
-
-
-def _time(milliseconds: int) -> str:
-    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
-    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

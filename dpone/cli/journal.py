@@ -176,7 +176,7 @@ def adopt(
     journal: JournalOption = "",
     chosen: FormatOption = Format.TEXT,
 ) -> None:
-    """Adopt a restored journal, or with --target a moved or failed-over target.
+    """Adopt a restored journal, or with --target a moved, lost or failed-over target.
 
     No worker may run meanwhile.
     """
@@ -203,7 +203,7 @@ def prune(
     journal: JournalOption = "",
     chosen: FormatOption = Format.TEXT,
 ) -> None:
-    """Shorten old finished operations to tombstones; fence rows keep key, kind and epoch."""
+    """Shorten old finished operations to tombstones; fence rows only lose their result."""
     session = session_of(context, chosen)
     from dpone.cli.desk import prune as pruned
 

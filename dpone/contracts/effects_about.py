@@ -23,7 +23,8 @@ _FENCING: dict[Effect, About] = {
     Effect.FENCING_TAKE_OVER: About(
         "fencing",
         _ADR + "4",
-        "Before: the earlier attempt owns the row. After: its next write to the journal loses.",
+        "Before: the earlier attempt owns the row. After: its next write to the journal loses, and "
+        "a mended intent is recorded.",
     ),
     Effect.FENCING_SEAL: About(
         "fencing",
@@ -94,7 +95,7 @@ _FENCING: dict[Effect, About] = {
     Effect.FENCING_SHORTEN: About(
         "fencing",
         "ADR 0022, retention",
-        "Before: a fence row carries its receipt. After: key, kind and epoch only.",
+        "Before: a fence row carries its receipt. After: all but the result.",
     ),
     Effect.FENCING_FLOOR: About(
         "fencing",

@@ -50,7 +50,10 @@ class IntentMismatch(FencingError):
         "Operation {operation_id} stands for intent {recorded}; this attempt brings {offered}."
     )
     known = "Nothing was written and nothing was skipped; the operation is {state}."
-    advice = "If the reload is wanted, say so: --revision {next_revision}"
+    advice = (
+        "If the reload is wanted, say so: --revision {next_revision}; an operation that is not "
+        "settled is settled first: dpone journal reconcile {operation_id}"
+    )
 
 
 class RevisionBlocked(FencingError):
@@ -174,8 +177,8 @@ class IncarnationChanged(FencingError):
     happened = "The target is {seen}; operation {operation_id} began in {expected}."
     known = "Nothing was written to the target."
     advice = (
-        "After a failover or a move, stop the workers, review, and run dpone journal adopt "
-        "with --target, --operator, --why and --apply."
+        "After a failover, a move or a loss of the target, stop the workers, review, and run "
+        "dpone journal adopt with --target, --operator, --why and --apply."
     )
 
 

@@ -29,7 +29,8 @@ class FenceKind(StrEnum):
 class Receipt(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What the fence holds of a committed operation; `result` is what the change reported.
 
-    `shortened` is set when retention has dropped the details.
+    `shortened` is set when retention has dropped the result; rows that were shortened long ago
+    have an empty intent digest as well.
     """
 
     operation_id: str

@@ -6,6 +6,7 @@ Not promised: that a transition is legal. `dpone.contracts.transitions` holds th
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
 
@@ -143,6 +144,12 @@ class HistoryRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_onl
     attempt_id: str
     at_ms: int
     detail: dict[str, Any]
+
+
+def moment_of(milliseconds: int) -> str:
+    """A time of the store's clock as ISO 8601 in UTC."""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def body_of(entry: JournalEntry) -> str:

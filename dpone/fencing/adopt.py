@@ -64,7 +64,8 @@ def adopt_target(
 ) -> dict[str, int]:
     """Check the fence of every row that `belongs` to the target and accept its incarnation.
 
-    Rows that the fence no longer bears out are marked as diverged. Returns counts: adopted,
+    Rows that the fence no longer bears out are marked as diverged. A target that lost its fence, or
+    was deleted, gets a new one when unfinished rows are to go on in it. Returns counts: adopted,
     diverged, unchanged, unknown (the target did not answer), expired (below a floor). Rows that
     an operator closed are left alone.
     """
@@ -92,13 +93,19 @@ def _adopt_one(ledger: Ledger, target: Target, entry: JournalEntry, operator: st
             attempt_id=VOID_ATTEMPT,
         )
         return "diverged"
-    if entry.incarnation == answer.incarnation:
+    incarnation = answer.incarnation
+    if not incarnation:
+        # Without a fence the target has no incarnation to be bound to, and would admit nobody.
+        with ledger.probe(Effect.FENCING_FENCE):
+            incarnation = target.install()
+        said["incarnation"] = incarnation
+    if entry.incarnation == incarnation:
         return "unchanged"
     ledger.move(
         entry,
         Effect.FENCING_REBIND,
         (Note.INCARNATION_ADOPTED, {"from": entry.incarnation, **said}),
-        incarnation=answer.incarnation,
+        incarnation=incarnation,
         attempt_id=entry.attempt_id if entry.state is State.COMPLETE else VOID_ATTEMPT,
         owner=None,
     )

@@ -202,7 +202,7 @@ class _Attempt:
             entry,
             attempt=receipt.epoch,
             outcome=stored_text(receipt),
-            # What was loaded, not what is offered; a shortened fence row no longer says.
+            # What was loaded, not what is offered; a row shortened long ago does not say.
             intent_digest=receipt.intent_digest,
         )
         settled = self.ledger.begin(
@@ -220,7 +220,7 @@ class _Attempt:
             own = self.reconciler.settle(own, answer, self.floor)
             if own.state in COMMITTED:
                 return self._finish(own, How.SETTLED)
-        taken = self.reconciler.take_over(own, answer.verdict)
+        taken = self.reconciler.take_over(own, answer.verdict, self.intent_digest)
         return self._seal_and_attempt(taken)
 
     def _seal_and_attempt(self, taken: JournalEntry) -> Outcome:

@@ -8,6 +8,7 @@ from dpone.contracts.journal import COMMITTED, IN_DOUBT, HistoryRow, JournalEntr
 from dpone.contracts.journal_report import Explanation
 from dpone.contracts.outcome import Stored
 from dpone.fencing.check import compare, fence_word
+from dpone.fencing.reconcile import is_elsewhere
 
 _STATES = {
     State.PREPARING: "An attempt took the operation and has not begun to write.",
@@ -76,6 +77,12 @@ def _unknown(entry: JournalEntry, answer: Answer) -> list[str]:
     return [f"What became of the change: {verdict.cause}."]
 
 
+def _is_stranded(entry: JournalEntry, answer: Answer) -> bool:
+    """Whether a run would refuse to go on in the target as it is now."""
+    shown = entry.state in COMMITTED or isinstance(answer.verdict, Committed | Expired)
+    return not shown and is_elsewhere(entry, answer)
+
+
 def _next(entry: JournalEntry, answer: Answer | None) -> list[str]:
     ident = entry.operation_id
     look = f"--expect-version {entry.version} --operator NAME --why REASON"
@@ -93,6 +100,11 @@ def _next(entry: JournalEntry, answer: Answer | None) -> list[str]:
         ]
     if entry.state is State.COMPLETE:
         return ["Nothing."]
+    if answer is not None and _is_stranded(entry, answer):
+        return [
+            "It began in another target than the one that answers. Stop the workers, then run:",
+            "dpone journal adopt --target --operator NAME --why REASON --apply",
+        ]
     if entry.state in IN_DOUBT:
         return [f"dpone journal reconcile {ident}", "or run the same dpone run again"]
     if entry.state in COMMITTED:

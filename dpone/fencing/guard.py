@@ -239,6 +239,7 @@ def release(
     operator: str,
     why: str,
     now: str,
+    probe: Probe = quiet,
 ) -> int:
     """Record what a person found in the target; return how many guards this answered, 0 or 1.
 
@@ -253,7 +254,8 @@ def release(
     guard, was = blocking
     said = {"operator": operator, "why": why, "at": now, "was": was}
     answer = _guarded(found, replaced(guard, phase=phase))
-    checkpoints.write([replaced(answer, diagnostics={**answer.diagnostics, "answered": said})])
+    with probe(Effect.GUARD_CLOSE):
+        checkpoints.write([replaced(answer, diagnostics={**answer.diagnostics, "answered": said})])
     return 1
 
 
@@ -298,6 +300,8 @@ def _cause(error: Exception) -> str:
 
 def _outcome(operation: Operation, checkpoint: Checkpoint, how: How) -> Outcome:
     result = checkpoint.diagnostics.get("result", {})
+    again = how is How.REPLAYED and bool(checkpoint.completed_at)
+    when = (f"loaded by {checkpoint.completed_at}",) if again else ()
     return Outcome(
         operation_id=operation.operation_id,
         state=State.COMPLETE,
@@ -306,5 +310,5 @@ def _outcome(operation: Operation, checkpoint: Checkpoint, how: How) -> Outcome:
         intent_digest=checkpoint.query_hash,
         result=result if isinstance(result, dict) else {},
         how=how,
-        notes=(LIMITS,),
+        notes=(LIMITS, *when),
     )

@@ -52,8 +52,13 @@ def meet(
 ) -> JournalEntry:
     """Run the unfinished steps in order and write COMPLETE.
 
-    Raises `ObligationFailed` after writing COMMITTED_INCOMPLETE when a step raises.
+    Raises `ObligationFailed` after writing COMMITTED_INCOMPLETE when a step raises. A recorded
+    step that this attempt does not bring has failed too, and then none runs: the order holds.
     """
+    brought = {step.name for step in obligations}
+    missing = [name for name in entry.obligations if name not in brought | set(entry.done)]
+    if missing:
+        raise _failed(ledger, entry, missing[0], "this attempt does not bring it")
     due = [step for step in obligations if step.name not in entry.done]
     for step in due[:-1]:
         entry = _run(ledger, entry, step, outcome)
@@ -88,12 +93,14 @@ def _run(
         # The only broad catch of policy: whatever the caller's step raised, the target holds
         # the change, and saying so comes before passing the cause on.
         cause = error.code if isinstance(error, DponeError) else type(error).__name__
-        ledger.move(
-            entry,
-            Effect.FENCING_COMPLETE,
-            (Event.OBLIGATION_FAILED, {"name": step.name, "cause": cause[:CAUSE_CHARS_MAX]}),
-        )
-        raise ObligationFailed(
-            operation_id=entry.operation_id, step=step.name, cause=cause[:CAUSE_CHARS_MAX]
-        ) from error
+        raise _failed(ledger, entry, step.name, cause) from error
     return entry
+
+
+def _failed(ledger: Ledger, entry: JournalEntry, step: str, cause: str) -> ObligationFailed:
+    """Write COMMITTED_INCOMPLETE; return the error that tells it."""
+    cause = cause[:CAUSE_CHARS_MAX]
+    ledger.move(
+        entry, Effect.FENCING_COMPLETE, (Event.OBLIGATION_FAILED, {"name": step, "cause": cause})
+    )
+    return ObligationFailed(operation_id=entry.operation_id, step=step, cause=cause)

@@ -1,4 +1,4 @@
-"""Retention: old finished entries become tombstones, fence rows become key, kind and epoch.
+"""Retention: old finished entries become tombstones, fence rows lose their result.
 
 Promise: no fence row is deleted, except below a floor that a route with an ordered partition
 raised in the same transaction; below it everybody gets `operation_expired`, never a second load.
@@ -13,11 +13,12 @@ from dpone.contracts.canonical import digest
 from dpone.contracts.codec import decode, encode
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors_recovery import FloorBlocked, FloorInvalid
-from dpone.contracts.fence import Committed, Floor
+from dpone.contracts.fence import Committed, Expired, Floor
 from dpone.contracts.journal import SETTLED, JournalEntry, Note, State
 from dpone.contracts.outcome import Stored
-from dpone.fencing.adopt import rows_of
+from dpone.fencing.adopt import floor_of_entry, rows_of
 from dpone.fencing.ledger import Ledger
+from dpone.fencing.refuse import ANSWERED
 from dpone.ports.journal import Journal
 from dpone.ports.target import Target
 
@@ -46,7 +47,8 @@ def prune(ledger: Ledger, target: Target, rows: Sequence[JournalEntry]) -> int:
     count = 0
     for start in range(0, len(rows), BATCH_ROWS):
         batch = [row for row in rows[start : start + BATCH_ROWS] if _committed(target, row)]
-        target.shorten(row.operation_id for row in batch)
+        if batch:
+            target.shorten(row.operation_id for row in batch)
         for row in batch:
             ledger.move(
                 row,
@@ -79,12 +81,21 @@ def _kind(position: str) -> str:
 def raise_floor(target: Target, floor: Floor, rows: Sequence[JournalEntry]) -> int:
     """Raise the floor and remove the fence rows of `rows`, which lie below it, together.
 
-    Raises `FloorBlocked` when one of them is not settled: it would be stranded for ever.
+    Raises `FloorBlocked` when one of them is not settled: it would be stranded for ever. What an
+    operator closed is settled; the floor refuses a late session as the final seal did. What lies
+    below an earlier floor is stranded already, and no answer of anybody could change that.
     """
     for row in rows:
-        if row.state not in SETTLED or row.diverged:
-            raise FloorBlocked(operation_id=row.operation_id, state=row.state)
+        open_ = row.state not in SETTLED or bool(row.diverged)
+        if open_ and row.reason != ANSWERED and not _expired(target, row):
+            state = f"marked as diverged ({row.diverged})" if row.diverged else row.state
+            raise FloorBlocked(operation_id=row.operation_id, state=state)
     return target.raise_floor(floor, [row.operation_id for row in rows])
+
+
+def _expired(target: Target, row: JournalEntry) -> bool:
+    """Whether an earlier floor answers for the row."""
+    return isinstance(target.ask(row.operation_id, floor_of_entry(row)).verdict, Expired)
 
 
 def _committed(target: Target, row: JournalEntry) -> bool:

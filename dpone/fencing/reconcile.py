@@ -94,7 +94,7 @@ class Reconciler:
             return
         recorded, operation_id = "", ""
         if isinstance(verdict, Committed):
-            # A shortened fence row keeps no intent; the journal's tombstone does.
+            # A row shortened long ago keeps no intent; the journal's tombstone does.
             known = entry.intent_digest if entry is not None else ""
             recorded = verdict.receipt.intent_digest or known
             operation_id = verdict.receipt.operation_id
@@ -123,11 +123,11 @@ class Reconciler:
 
     def check_incarnation(self, entry: JournalEntry, answer: Answer) -> None:
         """An unfinished operation goes on only in the target in which it began."""
-        if entry.incarnation and answer.incarnation and entry.incarnation != answer.incarnation:
+        if is_elsewhere(entry, answer):
             raise IncarnationChanged(
                 operation_id=entry.operation_id,
-                expected=entry.incarnation,
-                seen=answer.incarnation,
+                expected=entry.incarnation or "a target without a fence",
+                seen=answer.incarnation or "without a fence",
             )
 
     # -- settling ------------------------------------------------------------------------------
@@ -148,17 +148,27 @@ class Reconciler:
             return self.accept(taken, sealed.receipt)
         return self.conclude_sealed(taken, Reason.RECONCILED)
 
-    def take_over(self, entry: JournalEntry, verdict: Verdict) -> JournalEntry:
-        """Own the row under a fresh attempt id, with an epoch above journal and fence."""
+    def take_over(
+        self, entry: JournalEntry, verdict: Verdict, intent_digest: str = ""
+    ) -> JournalEntry:
+        """Own the row under a fresh attempt id, with an epoch above journal and fence.
+
+        A new attempt may bring another intent, which is recorded here: one that dies before its
+        change, or waits for its seal in vain, leaves a row that its own retry still fits. The
+        history keeps the intent of the attempt before.
+        """
         event = Event.NEW_ATTEMPT if entry.state is State.FAILED_PRE_COMMIT else Event.TAKEN_OVER
+        intent_digest = intent_digest or entry.intent_digest
+        detail = {"from_attempt": entry.attempt_id, **_replacing(entry, intent_digest)}
         return self.move_held(
             entry,
             Effect.FENCING_TAKE_OVER,
-            (event, {"from_attempt": entry.attempt_id}),
+            (event, detail),
             attempt=next_epoch(entry, verdict),
             attempt_id=self.new_attempt_id(),
             owner=self.liveness.me(),
             reason="",
+            intent_digest=intent_digest,
         )
 
     def move_held(
@@ -207,7 +217,9 @@ class Reconciler:
 
     def accept(self, entry: JournalEntry, receipt: Receipt, *more: Move) -> JournalEntry:
         """Write TARGET_COMMITTED because the fence shows the change."""
-        moves: list[Move] = [(Event.FENCE_SHOWS_COMMITTED, {"epoch": receipt.epoch})]
+        intent_digest = receipt.intent_digest or entry.intent_digest
+        detail = {"epoch": receipt.epoch, **_replacing(entry, intent_digest)}
+        moves: list[Move] = [(Event.FENCE_SHOWS_COMMITTED, detail)]
         if receipt.attempt_id != entry.attempt_id:
             moves.append((Note.FOREIGN_RECEIPT, {"attempt_id": receipt.attempt_id}))
         return self.ledger.move(
@@ -218,7 +230,7 @@ class Reconciler:
             attempt_id=self.new_attempt_id(),
             owner=self.liveness.me(),
             outcome=stored_text(receipt),
-            intent_digest=receipt.intent_digest or entry.intent_digest,
+            intent_digest=intent_digest,
             reason="",
         )
 
@@ -285,6 +297,23 @@ def check_final(operation_id: str, revision: int, verdict: Verdict | SealVerdict
         raise OperationDiscarded(
             operation_id=operation_id, answer="a final seal", next_revision=revision + 1
         )
+
+
+def is_elsewhere(entry: JournalEntry, answer: Answer) -> bool:
+    """Whether the target that answered is another than the one to which the row is bound.
+
+    A target without a fence is another one too: it admits nobody who comes with a seal to make.
+    One that did not answer tells nothing.
+    """
+    if isinstance(answer.verdict, Unknown) and not answer.incarnation:
+        return False
+    return not answer.incarnation or entry.incarnation != answer.incarnation
+
+
+def _replacing(entry: JournalEntry, intent_digest: str) -> dict[str, str]:
+    """For the history: the intent that the row loses to another one."""
+    changed = intent_digest != entry.intent_digest
+    return {"from_intent": entry.intent_digest, "intent": intent_digest} if changed else {}
 
 
 def next_epoch(entry: JournalEntry, verdict: Verdict) -> int:

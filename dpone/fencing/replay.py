@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dpone.contracts.codec import decode
 from dpone.contracts.fence import Answer, Committed
-from dpone.contracts.journal import JournalEntry
+from dpone.contracts.journal import JournalEntry, moment_of
 from dpone.contracts.outcome import How, Outcome, Stored
 from dpone.fencing.reconcile import Reconciler
 
@@ -25,12 +25,16 @@ def replay(reconciler: Reconciler, own: JournalEntry, answer: Answer) -> Outcome
         notes.append("the target is another incarnation than at the commit")
     if own.pruned:
         notes.append("already loaded, details pruned")
+    # The row's last change: adopting or pruning came later, the load never did.
+    notes.append(f"loaded by {moment_of(own.updated_ms)}")
     return outcome_of(own, How.REPLAYED, tuple(notes))
 
 
 def outcome_of(entry: JournalEntry, how: How, notes: tuple[str, ...] = ()) -> Outcome:
     """The outcome that the row stands for; `entry.outcome` is set."""
     stored = decode(entry.outcome, Stored) if entry.outcome else None
+    if not entry.intent_digest:
+        notes = (*notes, "what it stood for is no longer recorded: any intent is taken for it")
     return Outcome(
         operation_id=entry.operation_id,
         state=entry.state,

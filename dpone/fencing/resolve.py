@@ -91,7 +91,10 @@ def _answer_divergence(
             incarnation=answer.incarnation,
             attempt_id=by.new_attempt_id(),
         )
-    incarnation = answer.incarnation or by.target.install()
+    incarnation = answer.incarnation
+    if not incarnation:
+        with by.probe(Effect.FENCING_FENCE):
+            incarnation = by.target.install()
     final = replaced(
         unit_of(entry, floor),
         epoch=EPOCH_FINAL,

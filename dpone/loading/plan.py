@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import cast
 
-from dpone.contracts.fence import Capability, Committed, Expired, Sealed, Unknown, Verdict
-from dpone.contracts.journal import JournalEntry, State
+from dpone.contracts.fence import Answer, Capability, Committed, Expired, Sealed, Unknown, Verdict
+from dpone.contracts.journal import COMMITTED, JournalEntry, State
 from dpone.contracts.route import RouteManifest
 from dpone.contracts.run_report import PlannedOperation, RunPlan
+from dpone.fencing.reconcile import is_elsewhere
 from dpone.loading.again import Reloads
 from dpone.loading.operations import Planned
 from dpone.ports.guarded import GuardedTarget
@@ -73,7 +74,8 @@ def _added(earlier: int, would: str, *, approved: bool) -> tuple[str, str]:
 
 def _expected(planned: Planned, entry: JournalEntry | None, target: Target) -> tuple[str, str]:
     operation = planned.operation
-    verdict = target.ask(operation.operation_id, operation.floor).verdict
+    answer = target.ask(operation.operation_id, operation.floor)
+    verdict = answer.verdict
     if isinstance(verdict, Unknown):
         return "unknown", f"the target did not answer: {verdict.cause}"
     if isinstance(verdict, Expired):
@@ -83,21 +85,22 @@ def _expected(planned: Planned, entry: JournalEntry | None, target: Target) -> t
     recorded = _recorded(entry, verdict)
     if recorded and recorded != operation.intent_digest:
         return "refuse", f"intent_mismatch: it stands for {recorded}"
-    return _expected_same(entry, verdict)
+    return _expected_same(entry, answer)
 
 
 def _recorded(entry: JournalEntry | None, verdict: Verdict) -> str:
     """The intent for which the operation already stands; empty when for none."""
     if isinstance(verdict, Committed):
-        # A shortened fence row keeps no intent; the journal's tombstone does.
+        # A row shortened long ago keeps no intent; the journal's tombstone does.
         return verdict.receipt.intent_digest or (entry.intent_digest if entry else "")
     if entry is not None and entry.state is not State.FAILED_PRE_COMMIT:
         return entry.intent_digest
     return ""
 
 
-def _expected_same(entry: JournalEntry | None, verdict: Verdict) -> tuple[str, str]:
+def _expected_same(entry: JournalEntry | None, answer: Answer) -> tuple[str, str]:
     """What happens to an operation that still stands for the same intent."""
+    verdict = answer.verdict
     if entry is None:
         if isinstance(verdict, Committed):
             return "recover", "the target holds it, and the journal does not know"
@@ -110,5 +113,9 @@ def _expected_same(entry: JournalEntry | None, verdict: Verdict) -> tuple[str, s
         return "wait", "another attempt may still be at work"
     if isinstance(verdict, Committed):
         return "recover", "the target holds it, and the journal is not finished"
+    if entry.state in COMMITTED:
+        return "refuse", f"target_diverged: the journal says {entry.state.value}, the fence nothing"
+    if is_elsewhere(entry, answer):
+        return "refuse", "incarnation_changed: it began in another target; see dpone journal adopt"
     sealed = "sealed" if isinstance(verdict, Sealed) else "not there"
     return "recover", f"the journal says {entry.state.value}, the fence is {sealed}"

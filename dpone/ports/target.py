@@ -65,7 +65,7 @@ class Target(Protocol):
         """End server sessions of these attempts by proven identity; return how many ended."""
 
     def shorten(self, operation_ids: Iterable[str]) -> int:
-        """Reduce committed rows to key, kind and epoch; return how many were."""
+        """Drop the results of committed rows, and nothing else; return how many were."""
 
     def raise_floor(self, floor: Floor, operation_ids: Iterable[str]) -> int:
         """In one transaction raise the floor and remove the rows below it; return how many."""

@@ -141,6 +141,17 @@ def _shorten_deletes(self: SqliteTarget, operation_ids: Iterable[str]) -> int:
     return int(removed)
 
 
+def _shorten_forgets(self: SqliteTarget, operation_ids: Iterable[str]) -> int:
+    with self._unit() as connection:
+        changed = connection.executemany(
+            "UPDATE dpone_fence SET intent_digest = '', result = ''"
+            " WHERE operation_id = ? AND kind = 'committed'",
+            [(operation_id,) for operation_id in operation_ids],
+        ).rowcount
+        connection.execute("COMMIT")
+    return int(changed)
+
+
 def _also_is_not_asked(self: SqliteTarget, unit: Unit, change: Any, also: Any = None) -> Any:
     def whatever(connection: Any, receipt: Receipt) -> bool:
         return also is None or also(connection, receipt) or True
@@ -258,6 +269,10 @@ DEFECTS: dict[str, tuple[str, Patch]] = {
     "retention deletes fence rows": (
         "shortening_keeps_kind_and_epoch",
         _set("shorten", _shorten_deletes),
+    ),
+    "retention forgets the intent": (
+        "shortening_keeps_kind_and_epoch",
+        _set("shorten", _shorten_forgets),
     ),
     "what joins is not asked": (
         "what_joins_the_unit_may_refuse_it",

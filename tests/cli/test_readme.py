@@ -14,6 +14,7 @@ from tests.loading.project import Project
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 _BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
 
 
 class Block(NamedTuple):
@@ -47,7 +48,8 @@ def run(project: Project, command: str, printed: list[str]) -> None:
     said = project.call(*arguments)
     assert (said.code, said.err) == (0, ""), command
     if printed:
-        assert said.out.splitlines() == printed, command
+        shown = [_TIME.sub("<time>", line) for line in printed]
+        assert _TIME.sub("<time>", said.out).splitlines() == shown, command
 
 
 def run_python(text: str) -> str:

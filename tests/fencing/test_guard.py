@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from dpone.adapters.sqlite.checkpoint import SqliteCheckpoints
 from dpone.adapters.sqlite.journal import SqliteJournal
 from dpone.contracts.checkpoint import GUARD_FIELD, RULES, Checkpoint, Guard, Phase, Status
 from dpone.contracts.codec import replaced
+from dpone.contracts.effects import Effect
 from dpone.contracts.errors_fencing import (
     CommitRejected,
     IntentMismatch,
@@ -244,7 +246,7 @@ def test_an_answer_by_hand_ends_the_block(
 ) -> None:
     operation = _operation()
     checkpoints.write([_stored(Phase.ARMED, operation)])
-    said = {"operator": "me", "why": "compared", "now": NOW}
+    said: dict[str, Any] = {"operator": "me", "why": "compared", "now": NOW}
     assert release(checkpoints, operation.operation_id, committed=committed, **said) == 1
     assert release(checkpoints, operation.operation_id, committed=committed, **said) == 0
     assert _by(checkpoints, target).commit(operation, _change).how is how
@@ -259,9 +261,32 @@ def test_a_guard_that_nobody_can_read_is_answered_by_hand_too(
     with pytest.raises(GuardInvalid) as caught:
         _by(checkpoints, target).commit(_operation(), _change)
     _check_advice(caught.value)
-    said = {"operator": "me", "why": "compared", "now": NOW}
+    said: dict[str, Any] = {"operator": "me", "why": "compared", "now": NOW}
     assert release(checkpoints, _operation().operation_id, committed=committed, **said) == 1
     assert _by(checkpoints, target).commit(_operation(), _change).how is how
+
+
+@pytest.mark.parametrize("after", [False, True])
+def test_an_answer_by_hand_stands_inside_an_effect(
+    checkpoints: SqliteCheckpoints, after: bool
+) -> None:
+    checkpoints.write([_stored(Phase.ARMED, _operation())])
+    ident = _operation().operation_id
+
+    class Killed(BaseException):
+        """The process ends here."""
+
+    @contextmanager
+    def dies(effect: Effect, /) -> Iterator[None]:
+        assert effect is Effect.GUARD_CLOSE
+        if after:
+            yield
+        raise Killed
+
+    said: dict[str, Any] = {"operator": "me", "why": "compared", "now": NOW}
+    with pytest.raises(Killed):
+        release(checkpoints, ident, committed=True, probe=dies, **said)
+    assert release(checkpoints, ident, committed=True, **said) == int(not after)
 
 
 def _check_advice(error: Any) -> None:

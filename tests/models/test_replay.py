@@ -45,6 +45,17 @@ def test_a_paused_worker_that_wakes_after_its_replacement_is_fenced() -> None:
     assert allows(MODEL, [*FIRST, *SETTLED, *COMMITTED, "claim:already"])
 
 
+def test_a_floor_may_rise_over_an_answered_loss_and_admits_nobody() -> None:
+    model = commit_model(Rules(), Bounds(faults=2), reduced=False)
+    acknowledged = [*FIRST, *SETTLED, *ACKNOWLEDGED[len(FIRST) :]]
+    marked = ["target:restored", "ask:diverged", "mark-diverged", "target:adopted"]
+    answered = ["resolve:diverged", "close:won", "accept-loss"]
+    raised = [*acknowledged, *marked, *answered, "floor:raised"]
+    # The first worker still stands before its claim.
+    assert allows(model, [*raised, "ask:expired", "claim:foreign"])
+    assert not allows(model, [*raised, "claim:granted"])
+
+
 def test_a_second_change_is_not_allowed() -> None:
     assert not allows(MODEL, [*ACKNOWLEDGED, "claim:granted"])
     assert not allows(MODEL, [*FIRST, *SETTLED, *COMMITTED, "claim:granted"])

@@ -145,6 +145,7 @@ class FencePair(RuleBasedStateMachine):
     def receipt_agrees(self, key: str, answer: Any) -> None:
         fence, receipt = self.fences[key], answer.receipt
         assert (receipt.epoch, receipt.attempt_id) == (fence.epoch, attempt_name(fence.attempt))
+        assert receipt.intent_digest == f"sha256:{fence.attempt}"
         if key in self.shortened:
             assert (receipt.result, receipt.shortened) == ({}, True)
         else:

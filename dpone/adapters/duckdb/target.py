@@ -232,11 +232,11 @@ class DuckdbTarget:
     # -- retention -----------------------------------------------------------------------------
 
     def shorten(self, operation_ids: Iterable[str]) -> int:
-        """Key, kind and epoch stay."""
+        """All but the result stays."""
         ids = list(operation_ids)
         with self._retaining() as connection, self.probe(Effect.FENCING_SHORTEN):
             rows = connection.execute(
-                "UPDATE dpone_fence SET intent_digest = '', result = ''"
+                "UPDATE dpone_fence SET result = ''"
                 " WHERE list_contains(?, operation_id) AND kind = 'committed'",
                 [ids],
             ).fetchone()
@@ -280,9 +280,16 @@ class DuckdbTarget:
 
     @contextmanager
     def _retaining(self) -> Iterator[duckdb.DuckDBPyConnection]:
-        """A unit of retention: what the engine raises becomes an error with a type."""
+        """A unit of retention: what the engine raises becomes an error with a type.
+
+        A file without a fence has nothing to retain, and none is made for it.
+        """
+        if not self._present():
+            raise TargetInvalid(target=self.name, cause="there is no file")
         try:
             with self._unit() as connection:
+                if not has_fence(connection):
+                    raise TargetInvalid(target=self.name, cause="it has no fence")
                 yield connection
         except duckdb.Error as error:
             raise refusal(error) from error

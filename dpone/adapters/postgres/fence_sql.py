@@ -82,7 +82,7 @@ END_SESSIONS = (
 )
 
 SHORTEN = (
-    "WITH done AS (UPDATE {fence} SET intent_digest = '', result = ''"
+    "WITH done AS (UPDATE {fence} SET result = ''"
     " WHERE kind = 'committed' AND operation_id IN (SELECT jsonb_array_elements_text($1::jsonb))"
     " RETURNING 1) SELECT count(*) FROM done"
 )

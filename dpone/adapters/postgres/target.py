@@ -321,7 +321,7 @@ class PostgresTarget:
     # -- retention -----------------------------------------------------------------------------
 
     def shorten(self, operation_ids: Iterable[str]) -> int:
-        """Key, kind and epoch stay."""
+        """All but the result stays."""
         with self.probe(Effect.FENCING_SHORTEN):
             return self._retain(SHORTEN, encode(list(operation_ids)))
 
@@ -345,6 +345,7 @@ class PostgresTarget:
 
     def _unreachable(self, error: psycopg.Error) -> NoReturn:
         self.wire.rollback()
+        self._refuse(error)
         kind = TargetHeld if is_held(error) else TargetUnreachable
         raise kind(target=self.name, cause=cause_of(error)) from error
 

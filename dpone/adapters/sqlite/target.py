@@ -258,11 +258,10 @@ class SqliteTarget:
     # -- retention -----------------------------------------------------------------------------
 
     def shorten(self, operation_ids: Iterable[str]) -> int:
-        """Key, kind and epoch stay."""
+        """All but the result stays."""
         with self._retaining() as connection, self.probe(Effect.FENCING_SHORTEN):
             changed = connection.executemany(
-                "UPDATE dpone_fence SET intent_digest = '', result = ''"
-                " WHERE operation_id = ? AND kind = 'committed'",
+                "UPDATE dpone_fence SET result = '' WHERE operation_id = ? AND kind = 'committed'",
                 [(operation_id,) for operation_id in operation_ids],
             ).rowcount
             connection.execute("COMMIT")
@@ -320,9 +319,16 @@ class SqliteTarget:
 
     @contextmanager
     def _retaining(self) -> Iterator[sqlite3.Connection]:
-        """A unit of retention: what the driver raises becomes an error with a type."""
+        """A unit of retention: what the driver raises becomes an error with a type.
+
+        A file without a fence has nothing to retain, and none is made for it.
+        """
+        if not self._present():
+            raise TargetInvalid(target=self.name, cause="there is no file")
         try:
             with self._unit() as connection:
+                if not _has_fence(connection):
+                    raise TargetInvalid(target=self.name, cause="it has no fence")
                 yield connection
         except sqlite3.Error as error:
             self._raise(error)
