@@ -60,6 +60,7 @@ def test_one_route_and_interval_is_one_write(
     assert sql(place / "target.db", ROWS) == [("x", 5)]
     said = caplog.text + "".join(capsys.readouterr())
     assert "finished before; its receipt is returned and nothing was written" in said
+    assert "dpone: loaded by 20" in said
     assert "say so with the next revision" in said
 
 

@@ -26,7 +26,8 @@ from dpone.contracts.errors_fencing import (
 from dpone.contracts.errors_run import ReloadAddsRows, ReloadNeedsPartition
 
 if TYPE_CHECKING:
-    from dpone.contracts.run_report import ErrorReport
+    from dpone.contracts.outcome import Outcome
+    from dpone.contracts.run_report import ErrorReport, OperationReport
 
 Found = TypeVar("Found")
 
@@ -172,9 +173,17 @@ def raised(text: str, *, retried: bool) -> Exception:
     return found
 
 
-def told(log: logging.Logger, operation_id: str, how: str, what: str, attempt: Attempt) -> None:
+def told(
+    log: logging.Logger,
+    found: Outcome | OperationReport,
+    what: str,
+    attempt: Attempt,
+) -> None:
     """Say in the log what this attempt did with an operation, and why."""
-    log.info("dpone: operation %s %s (%s): %s", operation_id, how, what, SAYS[how])
+    how = str(found.how)
+    log.info("dpone: operation %s %s (%s): %s", found.operation_id, how, what, SAYS[how])
+    for note in found.notes:
+        log.info("dpone: %s", note)
     if how == "replayed":
         log.info(
             "dpone: this is try %s of %s; if it was cleared to load again, say so with the next "

@@ -84,8 +84,7 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
                 take_over=attempt.takes_over(self.take_over),
                 replayable=self.replayable,
             )
-        what = operation.partition_text()
-        trying.told(log, outcome.operation_id, outcome.how.value, what, attempt)
+        trying.told(log, outcome, operation.partition_text(), attempt)
         receipt = dict(parse(encode(receipt_of_outcome(outcome))))
         trying.marked(context, log, self.outlets, receipt, [outcome.operation_id])
         return receipt

@@ -59,7 +59,7 @@ def load(given: Given, attempt: trying.Attempt, log: logging.Logger) -> dict[str
                 failed.append(report)
                 _complain(log, report)
             else:
-                trying.told(log, report.operation_id, report.how, report.partition, attempt)
+                trying.told(log, report, report.partition, attempt)
                 done.append(loaded(report))
     if failed:
         raise _failure(failed, len(done))
