@@ -16,7 +16,7 @@ from faultinject.persistence import Bounds, first_violation
 from faultinject.violations import Violated
 
 MODULES: Final = frozenset(
-    {"earlier", "record", "recover", "rehearse", "remove", "replace", "retire"}
+    {"aside", "earlier", "record", "recover", "rehearse", "remove", "replace", "retire"}
 )
 
 

@@ -144,8 +144,10 @@ def answered(case: Case, answer: Answer, *, raced: bool) -> Case:
     """Judge what a call said against what is there; `raced`: another program acted during it."""
     if isinstance(answer, AuthoringError):
         return _refused(case, answer)
-    name = answer.recovery_name
-    if name is not None:
+    also = () if isinstance(answer, ConfinedRecoveryOutcome) else answer.also_kept
+    for name in (answer.recovery_name, *also):
+        if name is None:
+            continue
         demand(case.disk.at(name) is not None, "I9 outcomes are true", f"{name} is told, not there")
         case = replace(case, told=case.told | {name})
     if isinstance(answer, ConfinedRollbackOutcome):
@@ -172,7 +174,8 @@ def _refused(case: Case, answer: AuthoringError) -> Case:
     demand(not isinstance(answer, TargetHardLinked), "I9 outcomes are true", "no second link")
     if isinstance(answer, RecoveryRequired):
         names = {*str(answer.fields.get("recovery_name", "none")).split(", ")} - {"none"}
-        return replace(case, told=case.told | names)
+        return replace(case, told=case.told | names | {*answer.kept})
+    case = replace(case, told=case.told | {*answer.kept})
     found = leftovers(case)
     demand(not found, "I7 no residue", f"{found} left after a refusal")
     return case

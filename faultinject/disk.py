@@ -187,6 +187,7 @@ class MemoryFolder:
         self.disk = owner.disk
         self.number = number
         self.path = path
+        self.has_failed = False
 
     # -- looking
 
@@ -332,8 +333,14 @@ class MemoryFolder:
         return True
 
     def sync(self) -> None:
-        """Have the names durable."""
-        self.owner.step("sync-folder")
+        """Have the names durable; refused for ever once it failed, as the adapter does."""
+        if self.has_failed:
+            raise files.SyncFailed(self.path, "failed before")
+        try:
+            self.owner.step("sync-folder")
+        except files.FilesError:
+            self.has_failed = True
+            raise
         self.disk.sync_folder(self.number)
         self.owner.step("after sync-folder")
 

@@ -284,7 +284,7 @@ def _names(case: Case, names: tuple[str, ...]) -> Case:
 
 def _told_by(case: Case, error: RecoveryRequired) -> Case:
     names = {*str(error.fields.get("recovery_name", "none")).split(", ")} - {"none"}
-    return replace(case, told=case.told | names)
+    return replace(case, told=case.told | names | {*error.kept})
 
 
 def _refused(case: Case, answer: DponeError) -> Case:
@@ -295,6 +295,7 @@ def _refused(case: Case, answer: DponeError) -> Case:
     )
     if isinstance(answer, RecoveryRequired):
         return _told_by(case, answer)
+    case = replace(case, told=case.told | {*answer.kept})
     if not case.denied:
         found = leftovers(case)
         demand(not found, "I7 no residue", f"{found} left after a refusal")

@@ -18,7 +18,8 @@ from dpone.authoring.migrate import Migration, plan_migration
 from dpone.authoring.publish import Publisher, Unpublished
 from dpone.authoring.reading import Tree
 from dpone.authoring.scaffold import Scaffold
-from dpone.authoring.undo import all_beside, beside
+from dpone.authoring.survey import check_bounds
+from dpone.authoring.undo import all_beside, beside, tell_prior
 from dpone.contracts.authoring import Status, sha256_of
 from dpone.contracts.authoring_report import (
     AuthoringReport,
@@ -161,10 +162,16 @@ class Desk:
         names = tuple(beside(root, name) for name in found.names)
         if found.status is Status.RECOVERY_REQUIRED or found.cleanup_required:
             shown = all_beside(root, *found.names)
-            raise RecoveryRequired(path=root, reason=found.reason, recovery_name=shown)
+            raise RecoveryRequired(
+                path=root, reason=found.reason, recovery_name=shown, newer=found.newer
+            )
         self.prior += (_kept(root, name) for name in names if name)
-        self.prior += Publisher(self.confined).conclude(root) or ()
-        return make()
+        try:
+            self.prior += Publisher(self.confined).conclude(root) or ()
+            return make()
+        except DponeError as error:
+            tell_prior(error, self.prior)
+            raise
 
     def recover(self, path: str, *, apply: bool, by_hand: bool) -> RecoveryReport:
         """Say whether a change of a file is pending, or finish it.
@@ -192,7 +199,12 @@ class Desk:
         found = self.confined.recover_file_transaction(path, by_hand=by_hand)
         # What the root shows decides, so its own change comes first.
         is_stuck = found.cleanup_required
-        concluded = None if is_stuck else Publisher(self.confined).conclude(path)
+        try:
+            concluded = None if is_stuck else Publisher(self.confined).conclude(path)
+        except DponeError as error:
+            if found.found:
+                error.after(kept=filter(None, (beside(path, name) for name in found.names)))
+            raise
         status, reason = found.status.value, found.reason
         if concluded is not None and not found.found:
             # Its new files are the project's, or gone, by what the root shows.
@@ -225,6 +237,7 @@ class Desk:
         return tuple(f"{folder}/{name}" if folder else name for name in names)
 
     def _ended(self, plan: Publication, *, apply: bool) -> _Ended:
+        check_bounds(plan)
         if not apply:
             status = "no_op" if report.is_no_op(plan) else "ready"
             return _Ended(status, report.planned(plan), UnitOfWork(status="not_started"))
@@ -233,6 +246,10 @@ class Desk:
             outcome = Publisher(self.confined).publish(plan)
         except Unpublished as stopped:
             error, outcome = stopped.error, stopped.outcome
+        except DponeError as refused:
+            if self.prior:
+                tell_prior(refused, self.prior)
+            raise
         statuses = {Status.NONE: "no_op", Status.COMMITTED: "applied"}
         return _Ended(
             status=statuses.get(outcome.status, outcome.status.value),

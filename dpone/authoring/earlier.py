@@ -7,7 +7,7 @@ in either case. Source: ADR 0023, journal recovery.
 from __future__ import annotations
 
 from dpone.authoring.record import Ledger
-from dpone.authoring.retire import differs_from_target
+from dpone.authoring.retire import differs_from_target, newer_of
 from dpone.contracts.authoring import (
     FILE_BYTES_MAX,
     ConfinedRecoveryOutcome,
@@ -31,8 +31,8 @@ def recover_earlier(ledger: Ledger, *, accept_unproven: bool) -> ConfinedRecover
     is_gone = side is None
     if action is EarlierAction.DISCARD:
         is_gone = _discard(ledger, journal.exchange_name, side or "", accept_unproven)
-    # From the journal's own bytes, so that a run after a kill finds what this one kept.
-    kept = recovery_name(sha256_of(ledger.record.read(JOURNAL_BYTES_MAX))[:32])
+    kept = kept_name(ledger)
+    newer = newer_of(ledger.place, journal.exchange_name, kept)
     if not is_gone:
         with ledger.place.probe(Effect.AUTHORING_SET_ASIDE):
             ledger.place.folder.move(journal.exchange_name, kept)
@@ -41,7 +41,11 @@ def recover_earlier(ledger: Ledger, *, accept_unproven: bool) -> ConfinedRecover
     ledger.close()
     if action is EarlierAction.KEEP:
         return ConfinedRecoveryOutcome(
-            found=True, status=Status.RECOVERY_REQUIRED, reason="kept", recovery_name=name
+            found=True,
+            status=Status.RECOVERY_REQUIRED,
+            reason="kept" if target is not None else "kept_target_missing",
+            recovery_name=name,
+            newer=newer,
         )
     is_committed = target == journal.desired_sha256
     return ConfinedRecoveryOutcome(
@@ -50,6 +54,11 @@ def recover_earlier(ledger: Ledger, *, accept_unproven: bool) -> ConfinedRecover
         reason=_reason(target, is_committed=is_committed),
         recovery_name=name,
     )
+
+
+def kept_name(ledger: Ledger) -> str:
+    """Where bytes are kept: from the journal's own bytes, so that a run after a kill finds them."""
+    return recovery_name(sha256_of(ledger.record.read(JOURNAL_BYTES_MAX))[:32])
 
 
 def _reason(target: str | None, *, is_committed: bool) -> str:

@@ -64,6 +64,8 @@ class Fragments:
         if self.news:
             self.receipt = self._receipt(plan, nonce)
             self.receipt.place.sync()
+        if self.receipt is not None:
+            self.receipt.durable = True
         if any(new.staged is None for new in self.news):
             self._complete()
 

@@ -19,9 +19,10 @@ from dpone.ports.files import AccessDenied, Files, FilesError, Folder, LinkForbi
 _NAMES_MAX = 100_000
 _FOLDERS_MAX = 10_000
 _KEPT = re.compile(r"\.dpone-recovery-[0-9a-f]{32}")
-# The second form is what an earlier release left.
+# The second and the third form are what an earlier release left: of an exchange, and of a removal.
 _SIDE = re.compile(
     r"\.dpone-side-[0-9a-f]{32}(-[0-9]+)?|\..+\.dpone-(migrate|cas|authoring)-[0-9a-f]{16,24}"
+    r"|\.dpone-rollback-[0-9a-f]{32}"
 )
 _PUBLISHED = re.compile(r"\.dpone-side-[0-9a-f]{32}-[0-9]+")
 _JOURNAL = re.compile(r"\..+\.dpone-transaction\.json|\.dpone-[0-9a-f]{32}\.transaction\.json")

@@ -18,20 +18,18 @@ from dpone.authoring.fragments import Fragments, New
 from dpone.authoring.leftovers import sides_beside
 from dpone.authoring.receipts import find_receipt
 from dpone.authoring.record import Place
-from dpone.authoring.survey import Survey, digest_of
-from dpone.authoring.undo import Undo, all_beside
+from dpone.authoring.survey import Survey, check_bounds, digest_of
+from dpone.authoring.undo import Undo, all_beside, kept_before, tell_prior
 from dpone.contracts.authoring import Kind, Status
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import (
     ChangeStopped,
-    PathUnsafe,
     RecoveryRequired,
     SourceChanged,
     SourceMissing,
     TransactionInProgress,
 )
 from dpone.contracts.publication import (
-    FILES_MAX,
     Change,
     Concluded,
     Conclusion,
@@ -51,6 +49,13 @@ class _Work:
     edited: list[Change] = field(default_factory=list)
     files: dict[str, FileOutcome] = field(default_factory=dict)
     prior: list[FileOutcome] = field(default_factory=list)
+
+    def outcomes(self, plan: Publication) -> tuple[FileOutcome, ...]:
+        """What became of each file of a plan that did not come to its end."""
+        return tuple(
+            self.files.get(change.path, FileOutcome(path=change.path, action="not_applied"))
+            for change in plan.changes
+        )
 
 
 class Unpublished(Exception):
@@ -76,20 +81,16 @@ class Publisher:
         Raises an `AuthoringError` for what is refused before the first change; the tree is then
         as it was. Afterwards there is an outcome, or `Unpublished` with the error and an outcome.
         """
-        if len(plan.changes) > FILES_MAX:
-            raise PathUnsafe(path=plan.root.path, reason=f"more than {FILES_MAX} files at once")
+        check_bounds(plan)
         with ExitStack() as stack:
             work = _Work(stack, Fragments(self.files, self.probe, stack))
             undo = Undo(self.confined, work.files)
             survey = Survey(self.files, self.probe)
-            self._take_over(plan, work)
             try:
+                self._take_over(plan, work)
                 missing = survey.check(plan, work.files)
             except DponeError as error:
-                if work.prior:
-                    # What recovery kept or concluded is told beside the refusal.
-                    self._undone(plan, work, undo, error)
-                raise
+                self._refused(plan, work, error)
             if self._is_done(plan, work):
                 return self._finished(plan, work)
             try:
@@ -137,7 +138,12 @@ class Publisher:
         """
         with ExitStack() as stack:
             work = _Work(stack, Fragments(self.files, self.probe, stack))
-            decided = self._conclude(path, work)
+            try:
+                decided = self._conclude(path, work)
+            except DponeError as error:
+                if work.prior:
+                    tell_prior(error, work.prior)
+                raise
             return None if decided is None else Concluded(work.prior, decided)
 
     def _conclude(self, path: str, work: _Work) -> Conclusion | None:
@@ -159,16 +165,20 @@ class Publisher:
         # What became of its files is not what becomes of this plan's.
         became: dict[str, FileOutcome] = {}
         undo = Undo(self.confined, became)
+        failed = None
         try:
             decided, prior = undo.conclude(found)
+            work.prior += prior
+            failed = next((issue for issue in prior if issue.action == "failed"), None)
         except FilesError as error:
-            raise refusal(error, path) from error
-        told = (file for file in became.values() if file.recovery_name or file.stays)
-        work.prior += [*prior, *told]
-        failed = next((issue for issue in prior if issue.action == "failed"), None)
+            failed = FileOutcome(path=path, action="failed", reason=error.reason)
+            work.prior += undo.kept
+        work.prior += [file for file in became.values() if file.recovery_name or file.stays]
         if failed is not None:
+            # Its receipt lies beside this root, whichever of its files could not be concluded.
             raise RecoveryRequired(
                 path=failed.path,
+                root=path,
                 reason=failed.reason,
                 recovery_name=failed.recovery_name or "none",
             )
@@ -186,6 +196,7 @@ class Publisher:
                     path=change.path,
                     reason=found.reason,
                     recovery_name=all_beside(change.path, *found.names),
+                    newer=found.newer,
                 )
             if found.recovery_name:
                 work.prior.append(_kept(change.path, found.recovery_name))
@@ -222,6 +233,7 @@ class Publisher:
         parent, _ = split(change.path)
         kept = outcome.recovery_name
         name = f"{parent}/{kept}" if kept and parent else kept
+        work.prior += [_kept(change.path, leaf) for leaf in outcome.also_kept]
         if outcome.status is Status.RECOVERY_REQUIRED:
             work.files[change.path] = FileOutcome(
                 path=change.path,
@@ -230,7 +242,10 @@ class Publisher:
                 recovery_name=name,
             )
             raise RecoveryRequired(
-                path=change.path, reason=outcome.reason, recovery_name=name or "none"
+                path=change.path,
+                reason=outcome.reason,
+                recovery_name=name or "none",
+                newer=outcome.newer,
             )
         if not outcome.committed:
             work.files[change.path] = FileOutcome(
@@ -299,10 +314,7 @@ class Publisher:
         return PublishOutcome(
             status=Status.RECOVERY_REQUIRED,
             plan_id=plan.plan_id,
-            files=tuple(
-                work.files.get(c.path, FileOutcome(path=c.path, action="not_applied"))
-                for c in plan.changes
-            ),
+            files=work.outcomes(plan),
             issues=tuple(work.prior),
             cleanup_required=True,
             reason=error.code,
@@ -316,7 +328,7 @@ class Publisher:
         is_unknown = isinstance(shown, RecoveryRequired) or plan.root.path in {
             entry.path for entry in work.new.named
         }
-        issues = list(work.prior)
+        issues = [*work.prior, *kept_before(shown, plan.root.path)]
         if not is_unknown:
             if isinstance(shown, TransactionInProgress):
                 # Whoever is at it may be about to use a folder that we made first.
@@ -329,15 +341,27 @@ class Publisher:
             if is_unknown or any(i.action == "failed" for i in issues)
             else Status.ROLLED_BACK,
             plan_id=plan.plan_id,
-            files=tuple(
-                work.files.get(c.path, FileOutcome(path=c.path, action="not_applied"))
-                for c in plan.changes
-            ),
+            files=work.outcomes(plan),
             issues=tuple(issues),
             cleanup_required=is_unknown or any(i.action == "failed" for i in issues),
             reason=shown.code,
         )
         raise Unpublished(shown, outcome) from error
+
+    def _refused(self, plan: Publication, work: _Work, error: DponeError) -> NoReturn:
+        """Before the first change: what recovery kept or concluded is told beside the refusal."""
+        if not work.prior:
+            raise error
+        is_open = isinstance(error, RecoveryRequired)
+        outcome = PublishOutcome(
+            status=Status.RECOVERY_REQUIRED if is_open else Status.ROLLED_BACK,
+            plan_id=plan.plan_id,
+            files=work.outcomes(plan),
+            issues=tuple(work.prior),
+            cleanup_required=is_open,
+            reason=error.code,
+        )
+        raise Unpublished(tell_prior(error, work.prior), outcome) from error
 
     def _left(self, plan: Publication) -> list[FileOutcome]:
         """Journals of ours that could not be cleared: the next run does, and is told of."""

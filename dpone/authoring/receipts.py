@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dpone.authoring.aside import unfinished
 from dpone.authoring.record import Place, drop_draft, is_named, unreadable
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import ContractInvalid
@@ -40,11 +41,15 @@ _LOOKS_MAX = 5
 
 @dataclass(slots=True)
 class OpenReceipt:
-    """A receipt whose record this process has locked."""
+    """A receipt whose record this process has locked.
+
+    `durable` False: its name is not known to outlive a power cut, so nothing stands on it yet.
+    """
 
     place: Place
     record: Record
     receipt: Receipt
+    durable: bool = True
 
     def complete(self, receipt: Receipt) -> None:
         """Fill in the identities, then say that the files are complete. Raises `SyncFailed`."""
@@ -60,7 +65,9 @@ class OpenReceipt:
         name = receipt_name(self.place.leaf, self.place.folder.name_bytes_max)
         with self.place.probe(Effect.AUTHORING_SETTLE):
             self.place.folder.unlink(name)
-        self.place.sync()
+        # One that comes back after its first sync had failed names files without a name.
+        if self.durable:
+            self.place.sync()
 
 
 def open_receipt(place: Place, receipt: Receipt) -> OpenReceipt:
@@ -71,7 +78,7 @@ def open_receipt(place: Place, receipt: Receipt) -> OpenReceipt:
     name = receipt_name(place.leaf, place.folder.name_bytes_max)
     data = encode_receipt(receipt)
     try:
-        return OpenReceipt(place, _named(place, name, data), receipt)
+        return OpenReceipt(place, _named(place, name, data), receipt, durable=False)
     except NameTaken:
         raise TransactionInProgress(path=place.path) from None
 
@@ -112,12 +119,13 @@ def _named_by_draft(place: Place, name: str, data: bytes) -> Record:
 def find_receipt(place: Place, nonce: str) -> OpenReceipt | str | None:
     """Lock the receipt that an earlier run left beside the root; None when there is none.
 
-    A text is the recovery name under which something was kept that is no receipt. Raises
-    `TransactionInProgress` while its owner lives, `RecordUnreadable` when this user may not tell,
-    `FilesError` when nobody can.
+    A text is the recovery name under which something was kept that is no receipt, and no draft of
+    one. Raises `TransactionInProgress` while its owner lives, `RecordUnreadable` when this user may
+    not tell, `FilesError` when nobody can, `RecoveryRequired` when what was kept is not durable.
     """
     name = receipt_name(place.leaf, place.folder.name_bytes_max)
-    _clear_draft(place, draft_name(name))
+    if not _clear_draft(place, draft_name(name)):
+        return _set_aside(place, draft_name(name), nonce)
     for _ in range(_LOOKS_MAX):
         try:
             record = place.folder.record(name)
@@ -154,18 +162,24 @@ def _set_aside(place: Place, name: str, nonce: str) -> str:
     kept = recovery_name(nonce)
     with place.probe(Effect.AUTHORING_SET_ASIDE):
         place.folder.move(name, kept)
-    place.sync()
+    try:
+        place.sync()
+    except FilesError as error:
+        raise unfinished(place, error, kept) from error
     return kept
 
 
-def _clear_draft(place: Place, draft: str) -> None:
-    """A receipt that its dead owner had not yet named speaks of files that have no name."""
+def _clear_draft(place: Place, draft: str) -> bool:
+    """A receipt that its dead owner had not yet named speaks of files that have no name.
+
+    False for what is no file: it would be in the way of every later draft.
+    """
     try:
         record = place.folder.record(draft)
         if record is None:
-            return
+            return True
     except (LinkForbidden, NotRegular):
-        return
+        return False
     except AccessDenied as error:
         raise unreadable(place, draft, error) from error
     try:
@@ -176,3 +190,4 @@ def _clear_draft(place: Place, draft: str) -> None:
                 place.folder.unlink(draft)
     finally:
         record.close()
+    return True

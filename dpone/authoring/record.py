@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dpone.contracts.authoring import Kind
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import ContractInvalid
 from dpone.contracts.errors_authoring import RecordUnreadable, TransactionInProgress
@@ -78,10 +77,14 @@ class Place:
 
 
 class Malformed(Exception):
-    """The journal's name shows something that is no journal of this leaf.
+    """A record's name shows something that is no record of this leaf; `name` is the name.
 
-    It is no file, or its bytes were read and are not a journal's; never what cannot be opened.
+    It is no file, or its bytes were read and are not a record's; never what cannot be opened.
     """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
 
 
 @dataclass(slots=True)
@@ -215,7 +218,7 @@ def find(place: Place) -> Ledger | None:
     """Lock the leaf's journal, whose owner is then dead; None when there is none.
 
     Raises `TransactionInProgress` while its owner lives, `RecordUnreadable` when this user may not
-    tell, `FilesError` when nobody can, and `Malformed` when it is no journal.
+    tell, `FilesError` when nobody can, and `Malformed` when it, or its draft, is none.
     """
     _clear_draft(place)
     for _ in range(_LOOKS_MAX):
@@ -243,7 +246,7 @@ def _read(place: Place, record: Record) -> Transaction | EarlierTransaction:
     try:
         return decode(record.read(JOURNAL_BYTES_MAX), place.leaf)
     except (ContractInvalid, FileTooLarge) as error:
-        raise Malformed from error
+        raise Malformed(place.journal) from error
     except ChangedDuringRead as error:
         # Whoever writes to it now takes no lock of ours.
         raise TransactionInProgress(path=place.path) from error
@@ -261,7 +264,7 @@ def _locked(place: Place, name: str) -> Record | None:
     try:
         record = place.folder.record(name)
     except (LinkForbidden, NotRegular) as error:
-        raise Malformed from error
+        raise Malformed(name) from error
     except AccessDenied as error:
         raise unreadable(place, name, error) from error
     if record is not None and not record.lock():
@@ -277,10 +280,12 @@ def _still_named(place: Place, record: Record, name: str) -> bool:
 
 
 def _clear_draft(place: Place) -> None:
-    """Remove a journal that its dead owner had not yet named. It names nothing that exists."""
+    """Remove a journal that its dead owner had not yet named. It names nothing that exists.
+
+    Raises `Malformed` for what is no file: it would be in the way of every later draft.
+    """
     draft = draft_name(place.journal)
-    shown = place.folder.look(draft)
-    if shown is None or shown.kind is not Kind.FILE:
+    if place.folder.look(draft) is None:
         return
     record = _locked(place, draft)
     if record is None:

@@ -8,11 +8,13 @@ Source: ADR 0023, journal recovery.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 
-from dpone.authoring.leftovers import sides_beside
+from dpone.authoring.aside import Acted, set_record_aside, unfinished
 from dpone.authoring.record import Ledger, Malformed, Place, find
-from dpone.authoring.retire import Retired, retire, set_aside
+from dpone.authoring.retire import Retired, newer_of, retire, set_aside
 from dpone.contracts.authoring import (
     FILE_BYTES_MAX,
     ConfinedRecoveryOutcome,
@@ -21,7 +23,7 @@ from dpone.contracts.authoring import (
 )
 from dpone.contracts.effects import Effect
 from dpone.contracts.recovery_rules import Side, Target, decide
-from dpone.contracts.transaction import PHASE_OFFSET, EarlierTransaction, Phase, recovery_name
+from dpone.contracts.transaction import PHASE_OFFSET, EarlierTransaction, Phase
 from dpone.ports.files import (
     ChangedDuringRead,
     FilesError,
@@ -51,14 +53,16 @@ def recover(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
     """Finish or undo what an earlier run left at this leaf.
 
     Raises `TransactionInProgress` while its owner lives, `RecordUnreadable` when this user cannot
-    tell, and `FilesError` when nothing can be read.
+    tell, `FilesError` when nothing can be read, and `RecoveryRequired` when it failed half-way.
     """
     try:
         ledger = find(place)
-    except Malformed:
-        return _set_journal_aside(place, rules)
+    except Malformed as error:
+        return set_record_aside(place, error.name, rules.nonce)
     if ledger is None:
         return ConfinedRecoveryOutcome(found=False)
+    acted = Acted(place.probe)
+    ledger.place = Place(place.folder, place.leaf, acted)
     try:
         # What a crash has left may not yet be durable; nothing is decided on it before.
         place.sync()
@@ -69,8 +73,27 @@ def recover(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
         # Its last phase may have been written and not yet be durable when its owner died.
         ledger.record.patch(PHASE_OFFSET, str(int(ledger.phase)).encode())
         return settle(ledger, rules)
+    except FilesError as error:
+        if not acted.has_acted:
+            raise
+        raise unfinished(place, error, *_kept(ledger)) from error
     finally:
         ledger.record.close()
+
+
+def _kept(ledger: Ledger) -> Iterator[str]:
+    """The names under which bytes that are not ours lie now, as far as that can be told."""
+    journal, folder = ledger.journal, ledger.place.folder
+    with suppress(FilesError):
+        if isinstance(journal, EarlierTransaction):
+            from dpone.authoring.earlier import kept_name
+
+            names = [journal.exchange_name, kept_name(ledger)]
+        elif side_of(ledger) is Side.OURS:
+            names = [journal.recovery_name]
+        else:
+            names = [journal.exchange_name, journal.recovery_name]
+        yield from [name for name in names if folder.look(name) is not None]
 
 
 def side_of(ledger: Ledger) -> Side:
@@ -171,6 +194,9 @@ class _Recovery:
         return self.stuck("unsafe_path")
 
     def _drop_side(self, target: Target) -> ConfinedRecoveryOutcome:
+        if self.side() is Side.OPAQUE:
+            # By hand only: what is no side file of ours moves, and is not dropped.
+            return self._keep(target)
         self._drop(self.ledger.current.exchange_name)
         return self._close(target)
 
@@ -226,11 +252,12 @@ class _Recovery:
     def _keep(self, target: Target) -> ConfinedRecoveryOutcome:
         if self.ledger.phase != Phase.KEPT:
             self.ledger.enter(Phase.KEPT, Effect.AUTHORING_KEEP)
-        newer = self._newer()
+        journal = self.ledger.current
+        newer = newer_of(self.place, journal.exchange_name, journal.recovery_name)
         if not set_aside(self.ledger):
             return self.stuck("recovery_name_taken")
         self.ledger.close()
-        name = self.ledger.current.recovery_name
+        name = journal.recovery_name
         return ConfinedRecoveryOutcome(
             found=True,
             status=Status.RECOVERY_REQUIRED,
@@ -238,15 +265,6 @@ class _Recovery:
             recovery_name=name if self.folder.look(name) is not None else None,
             newer=newer,
         )
-
-    def _newer(self) -> str:
-        """Which of the two versions was written later, by the files' own times."""
-        journal = self.ledger.current
-        side = self.folder.look(journal.exchange_name) or self.folder.look(journal.recovery_name)
-        target = self.folder.look(self.place.leaf)
-        if side is None or target is None:
-            return ""
-        return "recovery" if side.modified_ns > target.modified_ns else "target"
 
     def _exchange_back(self, _: Target) -> None:
         if self.ledger.phase == Phase.PREPARED:
@@ -364,24 +382,3 @@ class _Recovery:
             reason=reason,
             recovery_name=self._kept_name(kept=kept),
         )
-
-
-def _set_journal_aside(place: Place, rules: Rules) -> ConfinedRecoveryOutcome:
-    """Keep what is no journal of this leaf under a recovery name, so that the leaf works again.
-
-    It may have named a side file with earlier bytes, which then is named by nothing but us.
-    """
-    name = recovery_name(rules.nonce)
-    try:
-        with place.probe(Effect.AUTHORING_SET_ASIDE):
-            place.folder.move(place.journal, name)
-    except NameMissing:
-        return ConfinedRecoveryOutcome(found=False)
-    place.sync()
-    return ConfinedRecoveryOutcome(
-        found=True,
-        status=Status.RECOVERY_REQUIRED,
-        reason="journal_invalid",
-        recovery_name=name,
-        sides=sides_beside(place.folder),
-    )

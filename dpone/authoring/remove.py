@@ -8,8 +8,10 @@ it gets it back within the same run, or the next. Source: ADR 0023, created-file
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from dpone.authoring.fit import refusal_of
-from dpone.authoring.record import Place, begin
+from dpone.authoring.record import Ledger, Place, begin
 from dpone.authoring.recover import Rules, recover, settle
 from dpone.authoring.replace import Nonces
 from dpone.contracts.authoring import (
@@ -21,7 +23,7 @@ from dpone.contracts.authoring import (
     sha256_of,
 )
 from dpone.contracts.effects import Effect
-from dpone.contracts.errors_authoring import RecoveryRequired
+from dpone.contracts.errors_authoring import AuthoringError, RecoveryRequired
 from dpone.contracts.transaction import (
     NO_DIGEST,
     NO_IDENTITY,
@@ -46,13 +48,27 @@ def remove(
             path=place.path,
             reason=found.reason,
             recovery_name=place.told(*found.names),
+            newer=found.newer,
         )
+    try:
+        done = _removed(place, owned, rules, nonces())
+    except AuthoringError as error:
+        if found.found:
+            error.after(kept=(place.beside(name) for name in found.names))
+        raise
+    if found.recovery_name is None:
+        return done
+    fields = {name: getattr(done, name) for name in done.__struct_fields__}
+    if done.recovery_name is None:
+        return ConfinedRollbackOutcome(**{**fields, "recovery_name": found.recovery_name})
+    return ConfinedRollbackOutcome(**{**fields, "also_kept": (found.recovery_name,)})
+
+
+def _removed(place: Place, owned: OwnedFile, rules: Rules, nonce: str) -> ConfinedRollbackOutcome:
+    """Remove what the name shows, if it is the receipt's file."""
     reason = _standing(place, owned)
     if reason:
-        return ConfinedRollbackOutcome(
-            removed=False, reason=reason, recovery_name=found.recovery_name
-        )
-    nonce = nonces()
+        return ConfinedRollbackOutcome(removed=False, reason=reason)
     with refusal_of(place):
         ledger = begin(place, _journal(place, owned, nonce))
     try:
@@ -65,15 +81,28 @@ def remove(
             pass
         done = settle(ledger, rules)
     except FilesError as error:
-        return ConfinedRollbackOutcome(removed=False, reason=error.reason, cleanup_required=True)
+        return ConfinedRollbackOutcome(
+            removed=False,
+            reason=error.reason,
+            recovery_name=_kept(ledger),
+            cleanup_required=True,
+        )
     finally:
         ledger.record.close()
     return ConfinedRollbackOutcome(
         removed=done.reason in ("removed", "kept") and done.status is Status.ROLLED_BACK,
         reason=done.reason,
-        recovery_name=done.recovery_name or found.recovery_name,
+        recovery_name=done.recovery_name,
         cleanup_required=done.cleanup_required,
+        newer=done.newer,
     )
+
+
+def _kept(ledger: Ledger) -> str | None:
+    name = ledger.current.recovery_name
+    with suppress(FilesError):
+        return name if ledger.place.folder.look(name) is not None else None
+    return None
 
 
 def _standing(place: Place, owned: OwnedFile) -> str:

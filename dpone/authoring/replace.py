@@ -26,6 +26,7 @@ from dpone.contracts.authoring import (
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors_authoring import (
     AtomicExchangeUnsupported,
+    AuthoringError,
     RecoveryRequired,
     SourceChanged,
     SourceMissing,
@@ -66,29 +67,42 @@ class Replacement:
         Raises an `AuthoringError` for everything that is refused before the exchange; the file is
         then as it was. After the exchange there is an outcome, whatever happens.
         """
-        earlier = self._recover_pending()
+        found = self._recover_pending()
+        earlier = found.recovery_name
+        try:
+            outcome = self._held(expected_sha256, desired, earlier)
+        except AuthoringError as error:
+            if found.found:
+                error.after(kept=(self.place.beside(name) for name in found.names))
+            raise
+        if earlier is None:
+            return outcome
+        fields = {name: getattr(outcome, name) for name in outcome.__struct_fields__}
+        if outcome.recovery_name is None:
+            return ConfinedReplaceOutcome(**{**fields, "recovery_name": earlier})
+        return ConfinedReplaceOutcome(**{**fields, "also_kept": (earlier,)})
+
+    def _held(
+        self, expected_sha256: str, desired: bytes, earlier: str | None
+    ) -> ConfinedReplaceOutcome:
+        """Replace what the name shows. `earlier`: where the recovery before it kept bytes."""
         with refusal_of(self.place):
             held = self.folder.hold(self.place.leaf)
         if held is None and earlier:
             raise RecoveryRequired(
-                path=self.place.path, reason="kept_target_missing", recovery_name=earlier
+                path=self.place.path,
+                reason="kept_target_missing",
+                recovery_name=self.place.told(earlier),
             )
         if held is None:
             raise SourceMissing(path=self.place.path)
         try:
-            outcome = self._compare(held, expected_sha256, desired)
+            return self._compare(held, expected_sha256, desired)
         finally:
             held.close()
-        if earlier and outcome.recovery_name is None:
-            fields = {name: getattr(outcome, name) for name in outcome.__struct_fields__}
-            return ConfinedReplaceOutcome(**{**fields, "recovery_name": earlier})
-        return outcome
 
-    def _recover_pending(self) -> str | None:
-        """Algorithm step 2: nothing new is begun beside something ambiguous.
-
-        Returns the name under which the recovery of an earlier run kept bytes.
-        """
+    def _recover_pending(self) -> ConfinedRecoveryOutcome:
+        """Algorithm step 2: nothing new is begun beside something ambiguous."""
         rules = Rules(accept_unproven=self.accept_unproven, nonce=self.nonces())
         with refusal_of(self.place):
             found = recover(self.place, rules)
@@ -97,8 +111,9 @@ class Replacement:
                 path=self.place.path,
                 reason=found.reason,
                 recovery_name=self.place.told(*found.names),
+                newer=found.newer,
             )
-        return found.recovery_name
+        return found
 
     def _compare(self, held: Held, expected: str, desired: bytes) -> ConfinedReplaceOutcome:
         """Algorithm steps 3 and 4."""
@@ -276,13 +291,15 @@ class Replacement:
             status=Status.RECOVERY_REQUIRED,
             cleanup_required=True,
             durable=durable,
-            recovery_name=ledger.current.exchange_name if side is not None else None,
+            recovery_name=ledger.current.exchange_name if side is not None else self._kept(ledger),
             reason=error.reason,
         )
 
     def _kept(self, ledger: Ledger) -> str | None:
         name = ledger.current.recovery_name
-        return name if self.folder.look(name) is not None else None
+        with suppress(FilesError):
+            return name if self.folder.look(name) is not None else None
+        return None
 
     def _is_expected(self, ledger: Ledger, held: Held) -> bool:
         try:
@@ -313,4 +330,5 @@ class Replacement:
             durable=durable,
             recovery_name=found.recovery_name,
             reason=reason,
+            newer=found.newer,
         )

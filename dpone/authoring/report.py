@@ -80,7 +80,7 @@ def unit_of(outcome: PublishOutcome, prior: Sequence[FileOutcome] = ()) -> UnitO
     kept = (*(file.recovery_name for file in prior), *outcome.recovery_names)
     return UnitOfWork(
         status=_UNITS[outcome.status],  # type: ignore[arg-type]
-        recovery_artifacts=tuple(name for name in kept if name),
+        recovery_artifacts=tuple(dict.fromkeys(name for name in kept if name)),
         issues=tuple(f"{item.path}: {item.reason}" for item in issues if item.action == "failed"),
         stays=staying(issues),
     )
@@ -108,8 +108,10 @@ def exit_of(outcome: PublishOutcome, error: DponeError | None) -> int:
 def error_report(error: DponeError, outcome: PublishOutcome) -> ErrorReport:
     """An error as part of a report; what it says of the whole tree follows the outcome."""
     fields = error.report()
-    if fields["known"] in _UNTOUCHED:
-        fields["known"] = _known(outcome) or fields["known"]
+    known = error.fill(error.sentences()[1])
+    if known in _UNTOUCHED:
+        # What the error says of an interrupted change that came before stays beside it.
+        fields["known"] = fields["known"].replace(known, _known(outcome) or known, 1)
     return ErrorReport(**fields)
 
 

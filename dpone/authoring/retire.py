@@ -97,6 +97,19 @@ def set_aside(ledger: Ledger) -> bool:
     return True
 
 
+def newer_of(place: Place, *names: str) -> str:
+    """Which of two versions was written later, by their own times: `target`, or `recovery`.
+
+    The other one bears the first of the names that is there; empty when there are no two.
+    """
+    found = (place.folder.look(name) for name in names)
+    other = next((look for look in found if look is not None), None)
+    target = place.folder.look(place.leaf)
+    if other is None or target is None:
+        return ""
+    return "recovery" if other.modified_ns > target.modified_ns else "target"
+
+
 def _is_marked(ledger: Ledger, held: Held) -> bool:
     """Whether the side file has attributes that the target will not show when it is gone.
 

@@ -17,9 +17,30 @@ from dpone.contracts.errors_authoring import (
     SourceChanged,
     SourceMissing,
 )
-from dpone.contracts.publication import Change, FileOutcome, Publication
+from dpone.contracts.publication import (
+    FILES_MAX,
+    RECEIPT_BYTES_MAX,
+    Change,
+    FileOutcome,
+    Publication,
+    receipt_bytes,
+)
 from dpone.ports.files import Files, FilesError, NameMissing
 from dpone.ports.probe import Probe
+
+
+def check_bounds(plan: Publication) -> None:
+    """Refuse a plan that no receipt may hold. Raises `PathUnsafe`.
+
+    A receipt that is longer than it may be read would be taken for none by whoever finds it.
+    """
+    reason = ""
+    if len(plan.changes) > FILES_MAX:
+        reason = f"more than {FILES_MAX} files at once"
+    elif receipt_bytes(plan) > RECEIPT_BYTES_MAX:
+        reason = f"the names of its new files take more than {RECEIPT_BYTES_MAX} bytes"
+    if reason:
+        raise PathUnsafe(path=plan.root.path, reason=reason)
 
 
 class Survey:

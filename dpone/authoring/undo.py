@@ -6,7 +6,7 @@ recorded and the rest still runs. Source: ADR 0023, multi-file authoring apply, 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from dpone.authoring.confined import ConfinedFiles, split
@@ -17,7 +17,7 @@ from dpone.authoring.survey import digest_of
 from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import DponeError
-from dpone.contracts.errors_authoring import SourceChanged, SourceMissing
+from dpone.contracts.errors_authoring import RecoveryRequired, SourceChanged, SourceMissing
 from dpone.contracts.publication import (
     Change,
     Conclusion,
@@ -29,6 +29,8 @@ from dpone.contracts.publication import (
 from dpone.contracts.transaction import recovery_name
 from dpone.ports.files import FilesError, NameMissing
 
+_KEPT = "earlier_bytes_kept"
+
 
 class Undo:
     """Compensates for what a publication did. `files` is told what became of each path."""
@@ -37,6 +39,8 @@ class Undo:
         self.confined = confined
         self.files = files
         self.issues: list[FileOutcome] = []
+        # What the recovery of single files kept on the way.
+        self.kept: list[FileOutcome] = []
 
     def compensate(self, edited: list[Change], new: Fragments) -> list[FileOutcome]:
         """Put edits back, remove new files and empty folders; return what failed."""
@@ -48,7 +52,7 @@ class Undo:
             self._attempt(path, partial(self._remove_folder, path))
         if new.receipt is not None and not self.issues:
             self._attempt(new.receipt.place.path, new.receipt.settle)
-        return self.issues
+        return [*self.kept, *self.issues]
 
     def conclude(self, found: OpenReceipt) -> tuple[Conclusion, list[FileOutcome]]:
         """Conclude what a dead process left; return what was decided, and what failed or stays.
@@ -72,7 +76,7 @@ class Undo:
         if not self.issues:
             self._attempt(found.place.path, found.settle)
         self.issues, issues = [], self.issues
-        return action, [*stays, *issues]
+        return action, [*stays, *self.kept, *issues]
 
     def _withdraw(self, receipt: Receipt) -> None:
         for entry in reversed(receipt.entries):
@@ -103,6 +107,7 @@ class Undo:
             step()
         except DponeError as error:
             self.issues.append(FileOutcome(path=path, action="failed", reason=error.code))
+            self.kept += kept_before(error, path)
         except FilesError as error:
             self.issues.append(FileOutcome(path=path, action="failed", reason=error.reason))
 
@@ -114,7 +119,9 @@ class Undo:
             )
         except (SourceChanged, SourceMissing) as error:
             self._tell(change.path, "preserved", error.code)
+            self.kept += kept_before(error, change.path)
             return
+        self.kept += _also(change.path, outcome.also_kept)
         name = beside(change.path, outcome.recovery_name)
         if outcome.committed:
             self._tell(change.path, "rolled_back", outcome.reason, name)
@@ -134,6 +141,7 @@ class Undo:
             outcome = self.confined.remove_file_if_owned(entry.owned())
         except SourceMissing:
             return
+        self.kept += _also(entry.path, outcome.also_kept)
         name = beside(entry.path, outcome.recovery_name)
         if outcome.removed or (outcome.reason == "missing" and name):
             self._tell(entry.path, "rolled_back", outcome.reason, name)
@@ -142,6 +150,9 @@ class Undo:
         elif outcome.cleanup_required:
             # It is on its way: its own journal tells the next run how far.
             self._tell(entry.path, "failed", outcome.reason, name)
+        elif name:
+            # Two files of others met here; both stay.
+            self._tell(entry.path, "preserved", outcome.reason, name)
         if outcome.cleanup_required:
             self.issues.append(
                 FileOutcome(
@@ -152,16 +163,19 @@ class Undo:
     def _drop_side(self, entry: Entry, phase: int) -> None:
         """Remove a side file, or keep it under a recovery name when somebody wrote to it.
 
+        What is no file there is somebody's, and is kept as well: it would be in the way for ever.
         A power cut can take the rename to its own name back, and leave what was written since. An
         incomplete one never had another name, and holds nobody's bytes.
         """
         parent, leaf = split(entry.path)
         try:
             with self.confined.files.folder(parent) as folder:
-                if folder.look(entry.side) is None:
+                shown = folder.look(entry.side)
+                if shown is None:
                     return
+                is_file = shown.kind is Kind.FILE
                 place = Place(folder, leaf, self.confined.probe)
-                if phase == 0 or _is_entry(place, entry):
+                if is_file and (phase == 0 or _is_entry(place, entry)):
                     with place.probe(Effect.AUTHORING_DISCARD):
                         folder.unlink(entry.side)
                 else:
@@ -206,6 +220,35 @@ def _is_entry(place: Place, entry: Entry) -> bool:
         return is_same and sha256_of(held.read(FILE_BYTES_MAX)) == entry.sha256
     finally:
         held.close()
+
+
+def kept_before(error: DponeError, path: str) -> list[FileOutcome]:
+    """What a refused change of a single file had kept; its names are in the error alone."""
+    names = list(error.kept)
+    if isinstance(error, RecoveryRequired):
+        names += str(error.fields.get("recovery_name", "none")).split(", ")
+    return [
+        FileOutcome(path=path, action="preserved", reason=_KEPT, recovery_name=name)
+        for name in dict.fromkeys(names)
+        # A field that was cut short ends no name.
+        if name and name != "none" and not name.endswith("…")
+    ]
+
+
+def tell_prior(error: DponeError, prior: Sequence[FileOutcome]) -> DponeError:
+    """Say in the error what concluding an interrupted change kept, and what it left."""
+    return error.after(
+        kept=(file.recovery_name for file in prior if file.recovery_name),
+        left=(file.path for file in prior if file.stays and not file.recovery_name),
+    )
+
+
+def _also(path: str, leaves: Iterable[str]) -> list[FileOutcome]:
+    """Bytes that the recovery of an earlier change kept before this one."""
+    return [
+        FileOutcome(path=path, action="preserved", reason=_KEPT, recovery_name=beside(path, leaf))
+        for leaf in leaves
+    ]
 
 
 def beside(path: str, leaf: str | None) -> str | None:

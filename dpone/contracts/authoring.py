@@ -88,8 +88,9 @@ class ConfinedReplaceOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=
     RECOVERY_REQUIRED: nothing was lost, and a person must look at `recovery_name`.
     `cleanup_required`: committed, while earlier bytes or the journal are still there; the next
     apply or `dpone authoring recover` finishes. `durable` False: a sync failed after the commit,
-    so a power cut may undo it. `recovery_name`: sibling that holds bytes which were kept.
-    `reason`: a stable word.
+    so a power cut may undo it. `recovery_name`: sibling that holds bytes which were kept;
+    `also_kept`: those that the recovery of an earlier change kept before. `newer`: which of two
+    versions was written last, `target` or `recovery`. `reason`: a stable word.
     """
 
     status: Status
@@ -98,6 +99,8 @@ class ConfinedReplaceOutcome(msgspec.Struct, frozen=True, forbid_unknown_fields=
     durable: bool = True
     recovery_name: str | None = None
     reason: str = ""
+    newer: str = ""
+    also_kept: tuple[str, ...] = ()
 
     @property
     def committed(self) -> bool:
@@ -111,13 +114,16 @@ class ConfinedRollbackOutcome(
     """What the removal of an owned file did.
 
     `removed`: the very file of the receipt is gone. `reason`: `removed`, `missing`, `not_owned`
-    (somebody else's file has the name, and keeps it), or `kept` with `recovery_name`.
+    (somebody else's file has the name, and keeps it), or `kept` with `recovery_name`. `also_kept`
+    and `newer` are as in a replacement.
     """
 
     removed: bool
     reason: str
     recovery_name: str | None = None
     cleanup_required: bool = False
+    newer: str = ""
+    also_kept: tuple[str, ...] = ()
 
 
 class ConfinedRecoveryOutcome(

@@ -7,7 +7,8 @@ The catalogue in `docs/reference/errors` is generated from these classes.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Iterable
+from typing import Any, ClassVar, Self
 
 EXIT_DONE = 0
 EXIT_CONFLICT = 1
@@ -23,7 +24,8 @@ class DponeError(Exception):
     """Base of all errors of this library; never raised itself.
 
     `code` is stable. `exit_code` is the command line's. `happened`, `known` and `advice` are
-    sentences with `{field}` places that are filled from the constructor's keywords.
+    sentences with `{field}` places that are filled from the constructor's keywords. `kept` and
+    `left` name what a run had found to keep, or to leave, before it was refused.
     """
 
     code: ClassVar[str] = ""
@@ -34,26 +36,55 @@ class DponeError(Exception):
 
     def __init__(self, **fields: Any) -> None:
         self.fields = {name: _short(value) for name, value in fields.items()}
-        super().__init__(f"{self.code}: {self.fill(self.happened)}")
+        self.kept: tuple[str, ...] = ()
+        self.left: tuple[str, ...] = ()
+        self.is_after = False
+        super().__init__(f"{self.code}: {self.fill(self.sentences()[0])}")
+
+    def sentences(self) -> tuple[str, str, str]:
+        """What happened, what is known and what to do next, before their places are filled."""
+        return self.happened, self.known, self.advice
+
+    def after(self, *, kept: Iterable[str] = (), left: Iterable[str] = ()) -> Self:
+        """The same error, of a run that had taken up an interrupted change before.
+
+        `kept`: project-relative names under which it kept bytes; `left`: files that it left where
+        they are. Nothing else may tell of them, so the error does.
+        """
+        self.is_after = True
+        self.kept = tuple(dict.fromkeys((*self.kept, *kept)))
+        self.left = tuple(dict.fromkeys((*self.left, *left)))
+        return self
 
     def fill(self, sentence: str) -> str:
         """Return `sentence` with this error's fields put in."""
         return sentence.format_map(_Fields(self.fields))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (type(self), self.fields))
+        prior = (self.kept, self.left) if self.is_after else None
+        return (_rebuild, (type(self), self.fields, prior))
 
     def report(self) -> dict[str, Any]:
         """Return the closed JSON form: code, exit, happened, known, next, fields."""
+        happened, known, advice = map(self.fill, self.sentences())
+        told = {"kept": self.kept, "left": self.left}
+        names = {name: _short(", ".join(paths)) for name, paths in told.items() if paths}
+        fields = {**self.fields, **names}
         return {
             "schema": "dpone.error.v1",
             "code": self.code,
             "exit_code": self.exit_code,
-            "happened": self.fill(self.happened),
-            "known": self.fill(self.known),
-            "next": self.fill(self.advice),
-            "fields": {name: str(value) for name, value in sorted(self.fields.items())},
+            "happened": happened,
+            "known": f"{known} {self._before()}" if self.is_after else known,
+            "next": advice,
+            "fields": {name: str(value) for name, value in sorted(fields.items())},
         }
+
+    def _before(self) -> str:
+        words = "Before that, this run took up an interrupted change"
+        words += f"; kept of it: {', '.join(self.kept)}" if self.kept else ""
+        words += f"; left as it is: {', '.join(self.left)}" if self.left else ""
+        return words + "."
 
 
 class _Fields(dict[str, Any]):
@@ -69,8 +100,13 @@ def _short(value: Any) -> Any:
     return text if len(text) <= FIELD_CHARS_MAX else text[: FIELD_CHARS_MAX - 1] + "…"
 
 
-def _rebuild(kind: type[DponeError], fields: dict[str, Any]) -> DponeError:
-    return kind(**fields)
+def _rebuild(
+    kind: type[DponeError],
+    fields: dict[str, Any],
+    prior: tuple[tuple[str, ...], tuple[str, ...]] | None = None,
+) -> DponeError:
+    made = kind(**fields)
+    return made if prior is None else made.after(kept=prior[0], left=prior[1])
 
 
 class IllegalTransition(DponeError):

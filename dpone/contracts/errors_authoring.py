@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dpone.contracts.errors import (
     EXIT_CLOSED,
     EXIT_CONFLICT,
@@ -133,7 +135,7 @@ class SyncRefused(AuthoringError):
     code = "DPONE_AUTHORING_SYNC_FAILED"
     exit_code = EXIT_CLOSED
     happened = "The folder of {path} or a file in it could not be synced ({reason})."
-    known = "Nothing was exchanged; {path} is as it was."
+    known = "This attempt exchanged nothing; {path} shows what it showed before."
     advice = "Check the disk and the mount; a file system without directory sync is unsupported."
 
 
@@ -158,13 +160,61 @@ class TransactionInProgress(AuthoringError):
 
 
 class RecoveryRequired(AuthoringError):
-    """An earlier transaction left something that a person must look at."""
+    """A change, of this run or an earlier one, left something that a person must look at.
+
+    `reason` chooses the sentences. `root` is the file whose recovery goes on with it, `path` where
+    that is not said. `newer` tells which of two versions was written last, if it is known.
+    """
 
     code = "DPONE_AUTHORING_RECOVERY_REQUIRED"
     exit_code = EXIT_CLOSED
-    happened = "An earlier change of {path} was interrupted, and needs a look: {reason}."
+    happened = "A change of {path} is not finished, and needs a look: {reason}."
     known = "Nothing was lost. Kept bytes: {recovery_name}."
-    advice = "Compare {path} with the kept file, then run: dpone authoring recover {path}"
+    advice = "Run: dpone authoring recover {root} --apply. Compare {path} with what is kept."
+
+    def __init__(self, *, newer: str = "", **fields: Any) -> None:
+        told = {"newer": newer} if newer else {}
+        super().__init__(**{"root": fields.get("path", ""), **fields, **told})
+
+    def sentences(self) -> tuple[str, str, str]:
+        """As the reason has it: after some of them no change waits any more."""
+        happened, known, advice = (
+            _BY_REASON.get(str(self.fields.get("reason"))) or super().sentences()
+        )
+        return happened, known + _NEWER.get(str(self.fields.get("newer")), ""), advice
+
+
+_NEWER = {"target": " {path} was written last.", "recovery": " The kept file was written last."}
+_ASIDE = (
+    "What bore the name of a record of {path} is none ({reason}), and was moved aside.",
+    "{path} shows what it showed before. To look at: {recovery_name}.",
+    "Nothing waits for it, so run again. All that was left lists: dpone authoring recover {root}",
+)
+_BY_REASON = {
+    "kept": (
+        "Two versions of {path} met, and one was kept beside it.",
+        "Nothing was lost. Kept: {recovery_name}.",
+        "Compare {path} with it, take what you need, and remove it. It blocks nothing.",
+    ),
+    "kept_target_missing": (
+        "{path} was removed while it was changed, and a version of it was kept beside it.",
+        "Nothing was lost. Kept: {recovery_name}.",
+        "Rename it to {path} if you need it, or remove it. It blocks nothing, so run again.",
+    ),
+    "journal_invalid": _ASIDE,
+    "draft_invalid": _ASIDE,
+    "receipt_invalid": _ASIDE,
+    "unsafe_path": (
+        RecoveryRequired.happened,
+        RecoveryRequired.known,
+        "Look what stands there. To move it aside: dpone authoring recover {root} --keep --apply",
+    ),
+    "exchange_lied": (
+        "The file system said that it exchanged {path} with the new bytes, and dropped a file.",
+        "One version of {path} may be gone. Kept bytes: {recovery_name}.",
+        "Compare {path} with your version control, and work on a local file system.",
+    ),
+}
 
 
 class RecordUnreadable(AuthoringError):

@@ -19,10 +19,13 @@ from dpone.contracts.canonical import digest
 from dpone.contracts.codec import convert, parse, plain
 from dpone.contracts.errors import ContractInvalid
 from dpone.contracts.transaction import (
+    NO_DIGEST,
+    NO_IDENTITY,
     check_digest,
     check_identity,
     check_leaf,
     check_nonce,
+    draft_name,
     side_name,
 )
 
@@ -31,6 +34,7 @@ RECEIPT_BYTES_MAX = 256 * 1024
 FILES_MAX = 256
 PATH_CHARS_MAX = 4096
 _PLAN_PREFIX = "sha256:"
+_DEVICE_MAX = 2**64 - 1
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,6 +189,37 @@ def encode_receipt(receipt: Receipt) -> bytes:
     return _PHASE + str(phase).encode() + b"," + rest[1:].encode() + b"\n"
 
 
+def receipt_bytes(plan: Publication) -> int:
+    """How long the receipt of a plan can become, if every file that may be new is new.
+
+    Numbers that are known only later are counted with all the digits that they may have.
+    """
+    news = [change for change in plan.changes if change.is_new or change.before == change.after]
+    entries = [
+        {
+            "path": change.path,
+            "sha256": NO_DIGEST,
+            "size": len(change.after),
+            "device": _DEVICE_MAX,
+            "identity": NO_IDENTITY,
+            "side": f"{side_name(NO_DIGEST[:32])}-{number}",
+            "shared": False,
+        }
+        for number, change in enumerate(news)
+    ]
+    header = {
+        "phase": 0,
+        "schema": RECEIPT_SCHEMA,
+        "root_name": plan.root.path.rpartition("/")[2],
+        "plan_id": _PLAN_PREFIX + NO_DIGEST,
+        "nonce": NO_DIGEST[:32],
+        "before_sha256": NO_DIGEST,
+        "after_sha256": NO_DIGEST,
+    }
+    text = json.dumps({**header, "entries": entries}, separators=(",", ":"), ensure_ascii=True)
+    return len(text) + len("\n")
+
+
 def parse_receipt(data: bytes) -> Receipt:
     """Read a receipt, whatever its root. Raises `ContractInvalid`."""
     value: Any = parse(data, bytes_max=RECEIPT_BYTES_MAX)
@@ -200,9 +235,9 @@ def decode_receipt(data: bytes, root_name: str) -> Receipt:
 
 
 def receipt_name(leaf: str, name_bytes_max: int = NAME_BYTES_MAX) -> str:
-    """The receipt's name; the leaf's digest stands in where the plain name would be too long."""
+    """The receipt's name; the leaf's digest stands in where its draft's name would be too long."""
     name = f".{leaf}.dpone-publish.json"
-    if len(name.encode()) <= name_bytes_max:
+    if len(draft_name(name).encode()) <= name_bytes_max:
         return name
     return f".dpone-{sha256_of(leaf.encode())[:32]}.publish.json"
 

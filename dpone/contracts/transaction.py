@@ -130,9 +130,9 @@ def decode(data: bytes, target_name: str) -> Transaction | EarlierTransaction:
 
 
 def journal_name(leaf: str, name_bytes_max: int = NAME_BYTES_MAX) -> str:
-    """The journal's name; the leaf's digest stands in where the plain name would be too long."""
+    """The journal's name; the leaf's digest stands in where its draft's name would be too long."""
     name = f".{leaf}.dpone-transaction.json"
-    if len(name.encode()) + len(_DRAFT) <= name_bytes_max:
+    if len(draft_name(name).encode()) <= name_bytes_max:
         return name
     return f".dpone-{sha256_of(leaf.encode())[:32]}.transaction.json"
 

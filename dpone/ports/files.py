@@ -225,7 +225,7 @@ class Folder(Protocol):
         """Remove a directory if it is empty; False when it is not, or not there."""
 
     def sync(self) -> None:
-        """Have all names of this directory durable. Raises `SyncFailed`."""
+        """Have all names of this directory durable. Raises `SyncFailed`, for ever once it did."""
 
     def fitness(self, leaf: str) -> str:
         """Why a change of `leaf` would fail for sure, as a reason word; empty when fit."""

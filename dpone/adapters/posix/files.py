@@ -19,6 +19,7 @@ from dpone.adapters.posix.attributes import carry_over
 from dpone.adapters.posix.held import (
     PosixHeld,
     PosixRecord,
+    Syncs,
     is_overlay,
     shut,
     sync,
@@ -77,6 +78,7 @@ class PosixFolder:
     def __init__(self, descriptor: int, path: str) -> None:
         self.descriptor = descriptor
         self.path = path
+        self._syncs = Syncs(path)
         try:
             self.name_bytes_max = os.fpathconf(descriptor, "PC_NAME_MAX")
         except OSError:
@@ -261,8 +263,8 @@ class PosixFolder:
         return True
 
     def sync(self) -> None:
-        """Have the names durable."""
-        sync(self.descriptor, self.path)
+        """Have the names durable; refused for ever once it failed."""
+        self._syncs.once(lambda: sync(self.descriptor, self.path))
 
     # -- fitness
 

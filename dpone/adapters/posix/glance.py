@@ -17,7 +17,9 @@ from typing import Any
 from dpone.contracts.authoring import Kind, Look
 
 _SYMLINK_NOFOLLOW, _EMPTY_PATH = 0x100, 0x1000
-_BASIC, _BIRTH, _MOUNT = 0x7FF, 0x800, 0x1000
+# A mount's plain number is given again once it is gone; the unique one (Linux 6.8) never is, in one
+# boot. A kernel that does not know it answers with the plain one.
+_BASIC, _BIRTH, _MOUNT, _UNIQUE_MOUNT = 0x7FF, 0x800, 0x1000, 0x4000
 _SECOND_NS = 1_000_000_000
 _IMMUTABLE = 0x10 | 0x20  # immutable, append-only
 
@@ -63,7 +65,7 @@ def at_descriptor(descriptor: int) -> Look:
 def _ask(descriptor: int, name: bytes, flags: int) -> Look:
     assert _statx is not None
     buffer = _Buffer()
-    if _statx(descriptor, name, flags, _BASIC | _BIRTH | _MOUNT, buffer) != 0:
+    if _statx(descriptor, name, flags, _BASIC | _BIRTH | _MOUNT | _UNIQUE_MOUNT, buffer) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     (mask, _, attributes, links, owner, group, mode, inode, size, *rest) = _ANSWER.unpack_from(
@@ -76,7 +78,7 @@ def _ask(descriptor: int, name: bytes, flags: int) -> Look:
         _kind(mode),
         f"{inode:016x}.{birth:016x}",
         device,
-        rest[14] if mask & _MOUNT else device,
+        rest[14] if mask & (_MOUNT | _UNIQUE_MOUNT) else device,
         links,
         size,
         mode & 0o7777,

@@ -14,6 +14,7 @@ import os
 import signal
 import stat
 import sys
+from collections.abc import Callable
 from contextlib import suppress
 
 from dpone.adapters.posix import glance
@@ -81,6 +82,26 @@ def sync(descriptor: int, leaf: str = "") -> None:
         full_disk = error.errno in (errno.ENOSPC, errno.EDQUOT)
         kind = files.StorageFull if full_disk else files.SyncFailed
         raise kind(leaf, errno.errorcode.get(error.errno or 0, "")) from error
+
+
+class Syncs:
+    """The syncs of one descriptor. After one failed the kernel may call what it lost durable."""
+
+    __slots__ = ("has_failed", "leaf")
+
+    def __init__(self, leaf: str) -> None:
+        self.leaf = leaf
+        self.has_failed = False
+
+    def once(self, force: Callable[[], None]) -> None:
+        """Have it durable by `force`, and never again once that failed. Raises `SyncFailed`."""
+        if self.has_failed:
+            raise files.SyncFailed(self.leaf, "failed before")
+        try:
+            force()
+        except files.FilesError:
+            self.has_failed = True
+            raise
 
 
 class PosixHeld:
@@ -161,6 +182,10 @@ class PosixHeld:
 class PosixRecord(PosixHeld):
     """A small file of ours, open for patching."""
 
+    def __init__(self, descriptor: int, leaf: str = "") -> None:
+        super().__init__(descriptor, leaf)
+        self._syncs = Syncs(leaf)
+
     def lock(self) -> bool:
         """Take the advisory lock without waiting."""
         try:
@@ -172,12 +197,17 @@ class PosixRecord(PosixHeld):
         return True
 
     def patch(self, offset: int, data: bytes) -> None:
-        """Write in place and have it durable."""
+        """Write in place and have it durable; refused for ever once its sync failed."""
+        if self._syncs.has_failed:
+            raise files.SyncFailed(self.leaf, "failed before")
         view = memoryview(data)
         with translated(self.leaf):
             while view:
                 count = os.pwrite(self.descriptor, view, offset)
                 view, offset = view[count:], offset + count
+        self._syncs.once(self._force)
+
+    def _force(self) -> None:
         try:
             getattr(os, "fdatasync", os.fsync)(self.descriptor)
         except OSError as error:

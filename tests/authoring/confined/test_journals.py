@@ -295,6 +295,7 @@ def test_a_journal_of_the_earlier_release(single: Single, state: str) -> None:
     (single.root / JOURNAL).write_bytes(earlier_journal())
     found = recovered(single)
     assert found.status is status
+    assert (found.reason == "kept_target_missing") is (target is None)
     assert (single.shown if single.path.exists() else None) == shown
     kept = {found.recovery_name} - {None}
     assert single.names - {"f.yaml"} == kept

@@ -17,6 +17,7 @@ from tests.authoring.confined.test_strangers import RECEIPT, another_user, recei
 
 KEPT, SIDE = recovery_name("f" * 32), side_name("f" * 32)
 EARLIER = ".f.yaml.dpone-cas-0123456789abcdef"
+REMOVED = ".dpone-rollback-" + "e" * 32
 
 
 def listed(root: Path, folder: str = "") -> tuple[str, ...]:
@@ -28,9 +29,20 @@ def listed(root: Path, folder: str = "") -> tuple[str, ...]:
 
 
 def test_kept_bytes_and_orphaned_side_files_are_listed_in_order(single: Single) -> None:
-    for name in (SIDE, KEPT, EARLIER, SIDE + "-0", ".dpone-side-x", "mine.yaml"):
+    none = (".dpone-side-x", ".dpone-rollback-x", "mine.yaml")
+    for name in (SIDE, KEPT, EARLIER, REMOVED, SIDE + "-0", *none):
         (single.root / name).write_bytes(OLD)
-    assert listed(single.root) == (KEPT, SIDE, SIDE + "-0", EARLIER)
+    assert listed(single.root) == (KEPT, REMOVED, SIDE, SIDE + "-0", EARLIER)
+
+
+def test_what_the_earlier_release_s_removal_left_is_named_beside_a_torn_journal(
+    single: Single,
+) -> None:
+    """No journal of that release names such a file, so nothing else would."""
+    (single.root / REMOVED).write_bytes(OLD)
+    (single.root / JOURNAL).write_bytes(b"{")
+    found = single.confined().recover_file_transaction("f.yaml")
+    assert found.sides == (REMOVED,)
 
 
 def test_a_side_file_whose_journal_waits_is_none(single: Single) -> None:

@@ -12,21 +12,23 @@ from pathlib import Path
 import pytest
 
 from dpone.adapters.posix.files import PosixFolder
+from dpone.authoring.draft import Draft
 from dpone.authoring.publish import Publisher, Unpublished
 from dpone.contracts.authoring import Status
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import (
     FileConflict,
+    PathUnsafe,
     RecoveryRequired,
     SourceChanged,
     TransactionInProgress,
 )
-from dpone.contracts.publication import Change, Publication
+from dpone.contracts.publication import RECEIPT_BYTES_MAX, Change, Publication, receipt_bytes
 from dpone.ports.files import FilesError
 from dpone.ports.probe import Probe, quiet
 from dpone.wiring import authoring_desk
-from faultinject.writing import NEW, OLD, tree_of
+from faultinject.writing import NEW, OLD, _refused, tree_of
 from tests.authoring.confined.studio import At
 
 ROOT = Change(path="root.yaml", before=OLD, after=NEW)
@@ -61,6 +63,55 @@ def test_all_of_it(tree: Path) -> None:
     assert [file.action for file in outcome.files] == ["create", "create", "update", "update"]
     assert tree_of(tree) == {change.path: change.after for change in PLAN.changes}
     assert publisher(tree).publish(PLAN).status is Status.NONE
+
+
+def deep(count: int) -> Publication:
+    """Many new files with long names, of letters that take six bytes in a record."""
+    letters = ("\N{CYRILLIC SMALL LETTER A}", "\N{CYRILLIC SMALL LETTER BE}")
+    folder = "/".join(letter * 120 for letter in letters)
+    names = (f"{folder}/{number:04d}.yaml" for number in range(count))
+    return Publication(root=ROOT, fragments=tuple(Change(path=n, after=b"a") for n in names))
+
+
+@pytest.mark.parametrize("by_name", [False, True])
+def test_a_receipt_is_never_longer_than_it_may_be_read(
+    place: Path, monkeypatch: pytest.MonkeyPatch, by_name: bool
+) -> None:
+    if by_name:
+        monkeypatch.setattr(PosixFolder, "_nameless", _refused)
+    (place / "root.yaml").write_bytes(OLD)
+    sizes: list[int] = []
+
+    def weigh() -> None:
+        sizes.append((place / RECEIPT).stat().st_size)
+
+    fits = max(n for n in range(1, 256) if receipt_bytes(deep(n)) <= RECEIPT_BYTES_MAX)
+    assert fits < 255
+    with pytest.raises(PathUnsafe) as caught:
+        publisher(place).publish(deep(fits + 1))
+    assert str(RECEIPT_BYTES_MAX) in caught.value.report()["happened"]
+    assert tree_of(place) == {"root.yaml": OLD}
+    probe = At("authoring.publish:before", weigh)
+    assert publisher(place, probe).publish(deep(fits)).status is Status.COMMITTED
+    # The device's number alone was counted with more digits than it has.
+    assert 0 <= receipt_bytes(deep(fits)) - sizes[0] < 20 * fits
+
+
+@pytest.mark.parametrize("apply", [False, True])
+@pytest.mark.parametrize("count", [255, 256])
+def test_a_plan_that_no_receipt_may_hold_is_refused_as_a_plan(
+    place: Path, apply: bool, count: int
+) -> None:
+    (place / "root.yaml").write_bytes(OLD)
+    desk = authoring_desk(place)
+    draft = Draft(desk.tree, "root.yaml")
+    plan = deep(count)
+    for change in plan.fragments:
+        draft.changes[change.path] = change
+    draft.edit("root.yaml", NEW)
+    with pytest.raises(PathUnsafe):
+        desk.run("init", draft, apply=apply)
+    assert tree_of(place) == {"root.yaml": OLD}
 
 
 def save(path: Path, data: bytes) -> Callable[[], None]:

@@ -7,23 +7,30 @@ import fcntl
 import json
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from dpone.adapters.posix import swap
+from dpone.adapters.posix import glance, swap
 from dpone.adapters.posix.files import PosixFiles, PosixFolder
 from dpone.authoring.publish import Publisher
 from dpone.contracts.authoring import Status, sha256_of
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors_authoring import StorageExhausted, TransactionInProgress, WriteFailed
-from dpone.contracts.publication import RECEIPT_PHASE_OFFSET, Change, Publication
+from dpone.contracts.publication import (
+    RECEIPT_PHASE_OFFSET,
+    Change,
+    Publication,
+    receipt_name,
+)
 from dpone.contracts.transaction import (
     JOURNAL_BYTES_MAX,
     PHASE_OFFSET,
     Phase,
+    draft_name,
+    journal_name,
     recovery_name,
     side_name,
 )
@@ -128,6 +135,44 @@ def test_a_receipt_holds_paths_identities_and_digests_only(place: Path, each_way
     assert not (place / RECEIPT).exists()
 
 
+@pytest.mark.parametrize("size", [*range(224, 240), 254, 255])
+def test_a_root_of_any_length_is_published_and_recovered(
+    place: Path, each_way: None, size: int
+) -> None:
+    """Neither a record nor its draft has a name that is too long."""
+    leaf = "r" * (size - 5) + ".yaml"
+    (place / leaf).write_bytes(OLD)
+    confined = authoring_desk(place).confined
+    assert confined.pending(leaf) is False
+    plan = Publication(
+        root=Change(path=leaf, before=OLD, after=NEW),
+        fragments=(Change(path="n.yaml", after=b"a"),),
+    )
+
+    def die() -> None:
+        raise KeyboardInterrupt
+
+    stopped = authoring_desk(place, probe=At("authoring.publish:after", die)).confined
+    with pytest.raises(KeyboardInterrupt):
+        Publisher(stopped).publish(plan)
+    assert confined.pending(leaf) is True
+    assert confined.recover_file_transaction(leaf).found is False
+    assert Publisher(confined).conclude(leaf) is not None
+    assert (confined.pending(leaf), sorted(os.listdir(place))) == (False, [leaf])  # noqa: PTH208
+    assert Publisher(confined).publish(plan).status is Status.COMMITTED
+    assert sorted(os.listdir(place)) == ["n.yaml", leaf]  # noqa: PTH208
+
+
+@pytest.mark.parametrize("limit", [143, 255])
+@pytest.mark.parametrize("name_of", [journal_name, receipt_name])
+def test_the_name_of_a_draft_is_never_too_long(
+    name_of: Callable[[str, int], str], limit: int
+) -> None:
+    for size in range(1, limit + 1):
+        for leaf in ("r" * size, "\N{CYRILLIC SMALL LETTER A}" * (size // 2)):
+            assert len(draft_name(name_of(leaf, limit)).encode()) <= limit
+
+
 def test_who_comes_second_to_the_journal_wrote_nothing(single: Single, each_way: None) -> None:
     """Another process names its journal after our look and before our own gets the name."""
     with PosixFiles(single.root).folder("") as folder:
@@ -211,6 +256,31 @@ def test_a_rehearsal_counts_for_its_own_folder_only(single: Single) -> None:
     (single.root / "other").mkdir()
     with files.folder("other") as again:
         assert again.certified() is None
+
+
+def test_a_mount_has_a_number_that_is_never_given_again(
+    single: Single, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel is asked for the unique number; one that has none answers with the plain one."""
+    asked = glance._statx
+    if asked is None:
+        pytest.skip("UNVERIFIED: this system has no statx")
+    masks: list[int] = []
+
+    def older(folder: int, name: bytes, flags: int, mask: int, buffer: object) -> int:
+        masks.append(mask)
+        return int(asked(folder, name, flags, mask & ~glance._UNIQUE_MOUNT, buffer))
+
+    with PosixFiles(single.root).folder("") as folder:
+        unique = folder._here.mount
+    monkeypatch.setattr(glance, "_statx", older)
+    with PosixFiles(single.root).folder("") as folder:
+        plain = folder._here.mount
+    assert all(mask & glance._UNIQUE_MOUNT for mask in masks)
+    assert plain != 0
+    assert unique == plain or unique > 2**31
+    # Both numbers of one mount: nothing is taken for another mount.
+    assert single.replace().committed
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC], ids=errno.errorcode.get)

@@ -23,7 +23,7 @@ from dpone.contracts.errors_authoring import (
     TransactionInProgress,
     WriteFailed,
 )
-from dpone.contracts.publication import decode_receipt
+from dpone.contracts.publication import Change, Publication, decode_receipt
 from dpone.contracts.transaction import NO_IDENTITY, Phase, recovery_name, side_name
 from dpone.ports.files import ChangedDuringRead, FilesError
 from faultinject.writing import NEW, OLD, _refused
@@ -274,6 +274,94 @@ def test_a_forged_nonce_reaches_nothing_outside(place: Path, step: str, phase: i
     assert (outside / "backup-0").read_bytes() == SAVED
     assert os.listdir(outside) == ["backup-0"]  # noqa: PTH208 - names
     assert (root / "f.yaml").read_bytes() == OLD
+
+
+# -- what bears a draft's name and is no file
+
+
+@pytest.mark.parametrize("nameless", [True, False])
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+@pytest.mark.parametrize("which", [JOURNAL, RECEIPT])
+def test_what_bears_a_draft_s_name_is_moved_aside_and_blocks_nobody(
+    single: Single, which: str, kind: str, nameless: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tests.authoring.confined.test_refusals import KINDS
+
+    if not nameless:
+        monkeypatch.setattr(PosixFolder, "_nameless", _refused)
+    draft = single.root / f"{which}.draft"
+    KINDS[kind](draft)
+    inode = draft.lstat().st_ino
+    assert single.confined().pending("f.yaml")
+    plan = Publication(
+        root=Change(path="f.yaml", before=OLD, after=NEW),
+        fragments=(Change(path="new.yaml", after=b"new\n"),),
+    )
+    with pytest.raises(RecoveryRequired) as caught:
+        Publisher(single.confined()).publish(plan)
+    reasons = {JOURNAL: "draft_invalid", RECEIPT: "receipt_invalid"}
+    assert caught.value.fields["reason"] == reasons[which]
+    name = str(caught.value.fields["recovery_name"])
+    assert (single.root / name).lstat().st_ino == inode
+    assert (single.names, single.shown) == ({"f.yaml", name}, OLD)
+    assert not single.confined().pending("f.yaml")
+    assert Publisher(single.confined()).publish(plan).status is Status.COMMITTED
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+@pytest.mark.parametrize("which", [JOURNAL, RECEIPT])
+def test_recovery_moves_a_draft_that_is_no_file(single: Single, which: str, by_hand: bool) -> None:
+    """A journal that waits beside it is none of its business, and is recovered next."""
+    single.journal(Phase.PREPARED, side=NEW)
+    (single.root / f"{which}.draft").symlink_to("nowhere")
+    told: set[str] = set()
+    for _ in range(2):
+        try:
+            found = single.confined().recover_file_transaction("f.yaml", by_hand=by_hand)
+            told |= {*found.names}
+            Publisher(single.confined()).conclude("f.yaml")
+        except RecoveryRequired as error:
+            told.add(str(error.fields["recovery_name"]))
+    assert not single.confined().pending("f.yaml")
+    assert len(told) == 1
+    assert single.names == {"f.yaml", *told}
+    assert single.shown == OLD
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+@pytest.mark.parametrize("phase", [0, 1])
+def test_what_is_no_file_under_a_side_name_of_a_receipt_is_kept(
+    single: Single, kind: str, phase: int
+) -> None:
+    from tests.authoring.confined.test_refusals import KINDS
+
+    side = single.root / f"{SIDE}-0"
+    KINDS[kind](side)
+    inode = side.lstat().st_ino
+    (single.root / RECEIPT).write_bytes(receipt(phase=phase))
+    concluded = Publisher(single.confined()).conclude("f.yaml")
+    assert concluded is not None
+    names = {file.recovery_name for file in concluded if file.recovery_name}
+    assert single.names == {"f.yaml", *names}
+    assert [(single.root / name).lstat().st_ino for name in names] == [inode]
+
+
+@pytest.mark.parametrize("kind", ["folder", "link", "pipe"])
+def test_what_is_no_file_under_a_side_name_of_a_journal_is_moved_by_hand(
+    single: Single, kind: str
+) -> None:
+    """Also in the phase in which the side file holds nobody's bytes."""
+    from tests.authoring.confined.test_refusals import KINDS
+
+    KINDS[kind](single.root / SIDE)
+    inode = (single.root / SIDE).lstat().st_ino
+    single.journal(Phase.STAGING)
+    assert single.confined().recover_file_transaction("f.yaml").reason == "unsafe_path"
+    found = single.confined().recover_file_transaction("f.yaml", by_hand=True)
+    assert found.recovery_name is not None
+    assert (single.root / found.recovery_name).lstat().st_ino == inode
+    assert single.names == {"f.yaml", found.recovery_name}
+    assert single.replace().committed
 
 
 # -- a second name
