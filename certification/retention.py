@@ -211,3 +211,15 @@ def a_tree_is_emptied_from_the_inside(place: CachePlace) -> None:
             refused(files.NameMissing, lambda: inner.unlink("c"), "nothing")
         equal(True, folder.remove_folder("b"), "an empty directory")
         equal(False, folder.remove_folder("b"), "nothing")
+
+
+@CACHE
+def a_directory_tells_whether_this_user_may_change_it(place: CachePlace) -> None:
+    """By what stands there, without trying; user 0 may do everything."""
+    place.mkdir("closed", 0o555)
+    place.mkdir("open")
+    with place.files.folder("open") as folder:
+        equal(True, folder.may_change(), "its owner may change it")
+    with place.files.folder("closed") as folder:
+        equal(place.files.user == 0, folder.may_change(), "nobody may change it but user 0")
+    equal(0o555, place.mode("closed"), "the mode afterwards")

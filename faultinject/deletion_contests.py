@@ -4,6 +4,7 @@ The act falls before each change of the first run, one point at a time; promoter
 promotion lock, so that their act does not happen where it is held. Then every crash behind the act
 may follow. The same command is run again until it ends; it may refuse now, for something really
 changed. What was built later or became protected stays whole, and a fresh review ends everything.
+In an interlude the act falls between a run that died and what comes after it.
 """
 
 from __future__ import annotations
@@ -77,14 +78,18 @@ def _build_over(case: Case, index: int) -> Case | None:
     return replace(case, book=book, spared=spared)
 
 
-def _promote(case: Case, fixture: str, index: int | None) -> Case | None:
-    """A candidate, or another deployment, becomes current; whoever is current is protected."""
+def _promote(case: Case, fixture: str, index: int | None, *, is_gone: bool = False) -> Case | None:
+    """A candidate, or another deployment, becomes current; whoever is current is protected.
+
+    `is_gone`: only where the candidate's name is free, so that it is built again first; it uses the
+    activation that it finds.
+    """
     disk, base = case.disk, case.book.base
     lock = disk.find(layout.PROMOTION_LOCK, base)
     assert lock is not None
     if disk.locks.get(lock.number):
         return None
-    if index is not None and disk.find(_path(case, index), base) is None:
+    if index is not None and (disk.find(_path(case, index), base) is None) != is_gone:
         return None
     before = {path for path, _ in disk.tree(base)}
     promote(disk, base, fixture)
@@ -118,6 +123,10 @@ def acts_of(disk: CacheDisk, case: Case) -> tuple[Act, ...]:
         Act("build over the last", lambda now: _build_over(now, 2)),
         Act("promote a candidate", lambda now: _promote(now, fixtures[1], 1)),
         Act("promote the last candidate", lambda now: _promote(now, fixtures[2], 2)),
+        Act(
+            "build again and promote",
+            lambda now: _promote(now, fixtures[1], 1, is_gone=True),
+        ),
         Act("promote another", lambda now: _promote(now, "yet another", None)),
     )
 
@@ -211,7 +220,7 @@ class Contest:
     def _is_new(self, case: Case) -> bool:
         return self.since() and case.key() not in self.known
 
-    def _follow(self, run: RacedRun) -> None:
+    def _follow(self, run: Run) -> None:
         self._settle(run.ended(), run.answer)
         for moment in run.moments:
             for state in self._states(moment):
@@ -267,6 +276,35 @@ class Contest:
                 raise Violated(truth.ENDS, f"a fresh review: {said.code} {said.report!r:.200}")
             truth.at_rest(after)
             _emptied(after)
+            _current(after)
+
+
+class Interlude(Contest):
+    """The act falls where a run has died, before the same command, or a later plan, is applied."""
+
+    def explore(self, stride: int = 1, first: int = 1) -> Seen:
+        """Every `stride`-th death from the `first` on. Raises `Violated`."""
+        case = self.scene.begin()
+        case.disk.is_ordered = not self.weak
+        for moment in Run(case, self.scene, lambda _: True).moments[first - 1 :: stride]:
+            self.seen.points += 1
+            killed = moment.after("killed", disk=moment.disk.copy())
+            for state in self._states(moment) if self.crashes else (killed,):
+                self._meet(state)
+        return self.seen
+
+    def _meet(self, state: Case) -> None:
+        found = self.act.do(state)
+        if found is None:
+            return
+        self.seen.raced += 1
+        acted = replace(found, act=self.act.name).after(f"somebody else: {self.act.name}")
+        with judged(acted):
+            truth.at_rest(acted)
+        # `Run` works on the disk that it is given.
+        self._reviewed(acted.after("no retry:", disk=acted.disk.copy()))
+        is_new = self._is_new if self.crashes else lambda _: False
+        self._follow(Run(acted.after("run again:"), self.scene, is_new))
 
 
 def _emptied(case: Case) -> None:
@@ -281,3 +319,15 @@ def _emptied(case: Case) -> None:
     demand("applying" not in statuses, truth.ENDS, "an operation has not ended")
     left = [path for path, _ in disk.tree(base) if path.endswith((".tmp", ".making"))]
     demand(not left, truth.NO_GARBAGE, f"{left} is left")
+
+
+def _current(case: Case) -> None:
+    """What is current has its activation, whole and read-only."""
+    disk, base = case.disk, case.book.base
+    link = disk.find(layout.CURRENT, base)
+    assert link is not None
+    active = disk.find(link.data.decode(), base)
+    if active is None:
+        raise Violated(truth.SPARED, "current leads nowhere")
+    whole = len(truth.tree_of(disk, active.number)) >= truth.FILES_MIN
+    demand(whole and active.mode & 0o222 == 0, truth.WHOLE, f"current has mode {active.mode:o}")

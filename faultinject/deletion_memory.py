@@ -180,6 +180,10 @@ class MemoryCacheFolder(MemoryFolder):
         self.cache.rename((self.number, leaf, None), (to.number, free, inode.number))
         self.owner.step(f"after {label}")
 
+    def may_change(self) -> bool:
+        """By the mode alone."""
+        return self.process.may(self._inode, _WRITE)
+
     def refusal(self, leaf: str, to: cachefiles.CacheFolder, full: str) -> str:
         """No layers here."""
         files.leaf_of(leaf)

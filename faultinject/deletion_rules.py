@@ -1,7 +1,8 @@
 """The rules of deletion that its decision marks, each one taken out of the production code.
 
 `Rule.cuts` take the rule out. The persistence engine has to find a violation in one of `scenes`, or
-the contest with `act` where somebody else is needed; a seed that fits nowhere is an error.
+the contest with `act` where somebody else is needed; `between`: he acts where a run has died. A
+seed that fits nowhere is an error.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from unittest import mock
 
 from faultinject import authoring_seeds
 from faultinject.authoring_seeds import Cut
-from faultinject.deletion_contests import Contest, acts_of
+from faultinject.deletion_contests import Contest, Interlude, acts_of
 from faultinject.deletion_matrix import Row, every_scene
 from faultinject.deletion_persistence import Bounds, first_violation
 from faultinject.violations import Violated
@@ -30,6 +31,7 @@ class Rule:
     scenes: tuple[str, ...] = ("again",)
     act: str = ""
     crashes: bool = False
+    between: bool = False
 
 
 @contextmanager
@@ -80,10 +82,11 @@ RULES: Final = (
         (
             _apply(
                 "_begin",
-                "self._prepare(plan, closes)\n    self._close(others, closes)\n    self.stage",
+                "self._prepare(plan, closes, others)\n    self._close(others, closes)\n"
+                "    self.stage",
                 "self.stage",
             ),
-            _apply("_begin", _SAVE_BEGUN, f"{_SAVE_BEGUN}; self._prepare(plan, closes)"),
+            _apply("_begin", _SAVE_BEGUN, f"{_SAVE_BEGUN}; self._prepare(plan, closes, others)"),
         ),
     ),
     Rule(
@@ -129,14 +132,14 @@ RULES: Final = (
         (
             _transact(
                 "detach",
-                "self._carry(transaction.activation_path, trash, leaf + _ACTIVATION)",
+                "self._carry(transaction.activation, trash, leaf + _ACTIVATION)",
             ),
         ),
     ),
     Rule(
         "a crash between two renames is finished",
         "section 4",
-        (_transact("finish_detach", "sealed = self._look(transaction.activation_path)", "return"),),
+        (_transact("finish_detach", "sealed = self._look(transaction.activation)", "return"),),
     ),
     Rule(
         "what is in the trash rolls forward",
@@ -265,6 +268,20 @@ RULES: Final = (
         (_apply("_same_authority", "signature = self.reviewer.signature()", "return"),),
         act="promote a candidate",
     ),
+    Rule(
+        "what is built again keeps the activation that it finds",
+        "section 4",
+        (_transact("finish_detach", "if not self.is_name_free(transaction):", "if False:"),),
+        act="build again and promote",
+        between=True,
+    ),
+    Rule(
+        "an activation that stays is sealed again",
+        "section 4",
+        (_transact("finish_detach", "self._seal(transaction)"),),
+        act="build again and promote",
+        between=True,
+    ),
 )
 
 
@@ -287,7 +304,8 @@ def _contested(rule: Rule) -> Row:
     case = scene.begin()
     act = next(it for it in acts_of(case.disk, case) if it.name == rule.act)
     try:
-        Contest(scene, act, crashes=rule.crashes).explore()
+        kind = Interlude if rule.between else Contest
+        kind(scene, act, crashes=rule.crashes).explore()
     except Violated as found:
         return Row(rule.name, "contest", found.rule, act.name, len(found.trail))
     return Row(rule.name, "contest")

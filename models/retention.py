@@ -73,6 +73,10 @@ def _compare(world: World, rules: RetentionRules) -> Steps:
     is_applying = world.receipts[other][0] == "applying"
     if world.op == 0:
         now = now._replace(closes=world.receipts[1] if is_applying else NO_RECEIPT)
+    if world.intents[world.op] and is_applying and world.receipts[other] != plan.closes:
+        # It went on, or began, behind the intent.
+        yield "refuse:changed", ended(world, "refused")
+        return
     if world.intents[world.op] and rules.intent:
         put_back = tuple(phase_of(world, other, it) == "restored" for it in BOTH)
         seen = tuple(now.candidates[it] and not put_back[it] for it in BOTH)
@@ -151,7 +155,9 @@ def _item(world: World, rules: RetentionRules) -> Steps:
         if rules.read_again and _drifted(world):
             yield "drift:authority", world._replace(at="settle", item=0)
         elif is_same(rules, world.trash[world.op][index], world.log[world.op][index][1]):
-            yield "in-trash", world._replace(at="activation")
+            # What bears the name again uses the activation that it finds.
+            is_used = world.name[index] != NOTHING and rules.activation_stays
+            yield "in-trash", world._replace(at="say_detached" if is_used else "activation")
         elif _is(world, rules, world.op, index):
             yield "locked", world._replace(at="rename")
         else:

@@ -6,7 +6,6 @@ from models.retention_steps import append, changed, emptied, ended, phase_of, wi
 from models.retention_world import (
     BOTH,
     NO_LOG,
-    NO_RECEIPT,
     NOTHING,
     RetentionRules,
     Steps,
@@ -47,9 +46,19 @@ def settle(world: World, rules: RetentionRules) -> Steps:
         elif is_unknown:
             yield "settle:left", onward
         else:
-            yield "settle:occupied", append(world, rules, op, index, "started")
+            after = world if rules.activation_stays else _taken(world, op, index)
+            yield "settle:occupied", append(after, rules, op, index, "started")
     else:
         yield "settle:nothing", onward
+
+
+def _taken(world: World, op: int, index: int) -> World:
+    """The activation too, by its occurrence; nobody asks what uses it."""
+    if index or world.act == NOTHING or world.act != world.trash[op][0]:
+        return world
+    bad = "current lost its activation" if world.protected[0] else ""
+    after = changed(world, "trash_act", op, world.act)
+    return after._replace(act=NOTHING, bad=world.bad or bad)
 
 
 def back(world: World, rules: RetentionRules) -> Steps:
@@ -85,7 +94,7 @@ def status_step(world: World, rules: RetentionRules) -> Steps:
     plan, bad = world.plans[world.op], ""
     if world.back and plan is not None and not world.intents[world.op]:
         bad = "closed without an intent"
-    if world.back and plan is not None and plan.closes == NO_RECEIPT:
+    if world.back and plan is not None and plan.closes != world.receipts[op]:
         bad = "an old plan closed a newer operation"
     after = changed(world, "receipts", op, ("aborted", tuple(shown)))
     yield (

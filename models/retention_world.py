@@ -36,6 +36,7 @@ class RetentionRules:
     look_after_rename: bool = True
     activation_with_deployment: bool = True
     trash_alone: bool = True
+    activation_stays: bool = True
     committed_for_ever: bool = True
     compare_before_settling: bool = True
     settle_before_abort: bool = True

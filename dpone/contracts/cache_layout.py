@@ -123,6 +123,15 @@ def activation_path(environment: str, digest: str) -> str:
     return f"{ACTIVATIONS}/{environment}/{folder_name(digest)}"
 
 
+def placed(path: str, wanted: str) -> str:
+    """Where a recorded path lies below the root.
+
+    An earlier release may have recorded absolute ones; where such a one ends in just what the
+    layout says, that is meant, wherever the cache lies by now. Any other path stays what it is.
+    """
+    return wanted if path.startswith("/") and path.endswith("/" + wanted) else path
+
+
 def release_path(digest: str) -> str:
     """Where a release lies."""
     return f"{RELEASES}/{folder_name(digest)}"

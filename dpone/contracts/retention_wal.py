@@ -14,13 +14,18 @@ import msgspec
 
 from dpone.contracts.cache_layout import (
     ENTRIES_MAX,
+    TRASH,
     Digest,
     Environment,
     Path,
+    activation_path,
     check_revision,
     check_unique,
+    deployment_path,
     durable,
+    folder_name,
     holds,
+    placed,
     read_durable,
     refuse,
     sealed_digest,
@@ -93,6 +98,23 @@ class Transaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     def __post_init__(self) -> None:
         if self.transaction_id != transaction_id(self):
             refuse("transaction_id is not the one of the occurrence")
+
+    @property
+    def original(self) -> str:
+        """Where the deployment lay, below the root."""
+        return placed(self.original_path, deployment_path(self.environment, self.deployment_id))
+
+    @property
+    def activation(self) -> str:
+        """Where its activation lay, below the root."""
+        return placed(self.activation_path, activation_path(self.environment, self.deployment_id))
+
+    @property
+    def detached(self) -> str:
+        """Where it lies in the trash, below the root."""
+        leaf = self.detached_path.rpartition("/")[2]
+        is_ours = leaf.startswith(folder_name(self.deployment_id) + ".")
+        return placed(self.detached_path, f"{TRASH}/{leaf}") if is_ours else self.detached_path
 
 
 class Recovery(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -78,6 +78,9 @@ class CacheFolder(Folder, Protocol):
         Raises `NameTaken`, `NameMissing`, `OtherFileSystem`.
         """
 
+    def may_change(self) -> bool:
+        """Whether this user may give names in it and take them away; nothing is tried."""
+
     def refusal(self, leaf: str, to: CacheFolder, full: str) -> str:
         """Why `carry` would fail where nothing else shows it; empty when it would not.
 

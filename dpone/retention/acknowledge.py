@@ -1,13 +1,13 @@
 """What recovery put back, and a person's word that it was seen.
 
 Promise: the acknowledgement is cumulative by transaction id; an unrelated write to the log does not
-reopen it. Version 1 is upgraded only when it is about exactly this snapshot. Source: ADR 0043,
-compatibility.
+reopen it; what is archived needs none any more. Version 1 is upgraded only when it is about exactly
+this snapshot. Source: ADR 0043, compatibility.
 """
 
 from __future__ import annotations
 
-from contextlib import suppress
+from collections.abc import Iterable
 
 from dpone.contracts.cache_layout import ACKNOWLEDGEMENT
 from dpone.contracts.effects import Effect
@@ -32,10 +32,11 @@ from dpone.retention.wal import Wal
 
 
 def bound(root: CacheFolder, recovery: Replayed) -> dict[str, Transaction]:
-    """What a plan binds of the log: what is unfinished, or put back and not acknowledged."""
-    known: frozenset[str] = frozenset()
-    with suppress(RecoveryInvalid):
-        known = acknowledged_ids(root, Wal(root, quiet, str).load())
+    """What a plan binds of the log: what is unfinished, or put back and not acknowledged.
+
+    Raises `RecoveryInvalid`, also for an acknowledgement: an apply would refuse it.
+    """
+    known = acknowledged_ids(root, Wal(root, quiet, str).load())
     return {
         identity: it
         for identity, it in recovery.transactions.items()
@@ -96,6 +97,22 @@ def acknowledge(
     made = acknowledged(environment, (it.transaction_id for it in waiting), before=before)
     _write(root, made, probe=probe, nonces=nonces)
     return len(waiting)
+
+
+def forget_acknowledged(
+    root: CacheFolder, transaction_ids: Iterable[str], *, probe: Probe, nonces: Nonces
+) -> None:
+    """Drop the acknowledgements of transactions that the log no longer knows; again is no harm.
+
+    One of version 1 says nothing of single transactions and is left. Raises `RecoveryInvalid`.
+    """
+    found = _read(root)
+    if not isinstance(found, Acknowledgement):
+        return
+    known = set(found.acknowledged_transaction_ids)
+    left = known.difference(transaction_ids)
+    if left != known:
+        _write(root, acknowledged(found.environment, left), probe=probe, nonces=nonces)
 
 
 def _write(root: CacheFolder, made: Acknowledgement, *, probe: Probe, nonces: Nonces) -> None:

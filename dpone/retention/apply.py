@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from dpone.contracts import retention_receipt as receipts
 from dpone.contracts.activation_history import ActivationHistory
+from dpone.contracts.cache_layout import deployment_path
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors_retention import (
     CurrentChanged,
@@ -119,7 +120,7 @@ class Applier:
         plan, closes = self._reviewed_plan(others)
         if not plan.delete_candidates:
             if closes:
-                self._prepare(plan, closes)
+                self._prepare(plan, closes, others)
             self._close(others, closes)
             return Applied(None, plan, stuck=self.recovery.retry_trash(self.operation_id))
         self.reviewer.check()
@@ -128,7 +129,7 @@ class Applier:
         receipt = self._receipt(plan, history)
         self._check_capacity(receipt)
         self.stage = "closing"
-        self._prepare(plan, closes)
+        self._prepare(plan, closes, others)
         self._close(others, closes)
         self.stage = "begun"
         with self.locks.promotion():
@@ -145,8 +146,8 @@ class Applier:
         intent = self.wal.intent(self.operation_id)
         if intent is not None and intent.plan_sha256 == self.request.plan_sha256:
             closes, recovery = intent.closes, intent.recovery_revision
-            unnamed = set(others) - {operation for operation, _ in closes}
-            if unnamed:
+            # What went on since is not what was reviewed.
+            if unnamed := [it for it in others if (it, others[it].receipt_revision) not in closes]:
                 raise IncompleteOperation(operation_id=min(unnamed))
         else:
             closes = tuple(
@@ -198,10 +199,16 @@ class Applier:
     def _check_capacity(self, receipt: Receipt) -> None:
         from dpone.retention.capacity import check_capacity
 
-        check_capacity(receipt, self.store, len(self.wal.live()))
+        check_capacity(receipt, self.store, self.recovery.unsettled)
 
-    def _prepare(self, plan: RetentionPlan, closes: tuple[tuple[str, str], ...]) -> None:
-        """Step 10: the occurrence of every candidate, in one record."""
+    def _prepare(
+        self, plan: RetentionPlan, closes: tuple[tuple[str, str], ...], others: Others
+    ) -> None:
+        """Step 10: the occurrence of every candidate, in one record.
+
+        The same record forgets what others prepared who never began.
+        """
+        self.wal.shorten()
         prepared = []
         for deployment_id in plan.delete_candidates:
             record = self.transactions.prepare(
@@ -216,7 +223,9 @@ class Applier:
             recovery_revision=plan.recovery,
             closes=closes,
         )
-        self.wal.prepare(intent, prepared)
+        idle = self.recovery.idle(self.operation_id)
+        never_began = (it for it in idle if it.operation_id not in {None, *others})
+        self.wal.prepare(intent, prepared, never_began)
 
     def _close(self, others: Others, closes: tuple[tuple[str, str], ...]) -> None:
         """Settle and abort what the reviewed plan closes; what has no receipt settles too."""
@@ -230,13 +239,7 @@ class Applier:
             if transaction.operation_id != self.operation_id:
                 self.recovery.settle(transaction, forward=False)
         # Nobody who could still need these is applying any more.
-        idle = [
-            it
-            for it in self.wal.live()
-            if it.operation_id != self.operation_id and self.transactions.is_settled(it)
-        ]
-        if idle:
-            self.wal.forget(idle)
+        self.wal.forget(self.recovery.idle(self.operation_id))
 
     # -- resuming
 
@@ -273,8 +276,8 @@ class Applier:
 
     def _came_back(self, receipt: Receipt) -> str:
         """Step 14, of what the receipt calls deleted: something bears its name again."""
-        taken = (item.path for item in receipt.items if item.action == "deleted")
-        is_back = any(not self.transactions.is_free(path) for path in taken)
+        names = (deployment_path(receipt.environment, it) for it in receipt.deleted_ids)
+        is_back = any(not self.transactions.is_free(path) for path in names)
         return receipts.OCCURRENCE_CHANGED if is_back else ""
 
     def _same_authority(self, receipt: Receipt) -> None:

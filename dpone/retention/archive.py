@@ -1,19 +1,19 @@
 """Moves finished receipts into a digest-chained archive, where a replay still finds them.
 
 Promise: the manifest is durable before the first receipt moves; a receipt keeps its bytes and is at
-every moment either among the receipts or in the archive; an interrupted move goes on with the next
-one. Source: ADR 0043, section 5.
+every moment either among the receipts or in the archive, and one that is missing or not the one
+that its manifest digests is named; an interrupted move goes on with the next one.
+Source: ADR 0043, section 5.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import NamedTuple
 
 from dpone.contracts.authoring import Kind
-from dpone.contracts.cache_layout import RECEIPTS
+from dpone.contracts.cache_layout import RECEIPTS, bytes_digest
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import ContractInvalid
 from dpone.contracts.errors_retention import PlanChanged, ReceiptInvalid
@@ -31,6 +31,7 @@ from dpone.contracts.retention_archive import (
 )
 from dpone.contracts.retention_receipt import (
     RECEIPT_BYTES_MAX,
+    LegacyReceipt,
     Receipt,
     decode_receipt,
     receipt_name,
@@ -38,6 +39,7 @@ from dpone.contracts.retention_receipt import (
 from dpone.ports.cachefiles import CacheFiles, CacheFolder
 from dpone.ports.files import FilesError, NameMissing, NameTaken
 from dpone.ports.probe import Probe
+from dpone.retention.acknowledge import forget_acknowledged
 from dpone.retention.receipts import Receipts, check_private, make_private
 from dpone.retention.store import Nonces, clear_temporaries, put, read
 from dpone.retention.wal import Wal
@@ -62,21 +64,65 @@ class Archive:
     # -- reading
 
     def find(self, operation_id: str) -> Receipt | None:
-        """The archived receipt of an operation. Raises `ReceiptInvalid`."""
-        data = self.raw(operation_id, check=True)
-        if data is None:
-            return None
-        try:
-            found = decode_receipt(data)
-        except ContractInvalid as error:
-            reason = str(error.fields["reason"])
-            raise ReceiptInvalid(file=ARCHIVE, reason=reason) from error
-        return found if isinstance(found, Receipt) else None
+        """The archived receipt of an operation, as its manifest digests it.
 
-    def raw(self, operation_id: str, *, check: bool = False) -> bytes | None:
-        """The bytes of an archived receipt; with `check` owner and mode of the archive count."""
+        Raises `ReceiptInvalid`, also where a manifest names it and it is gone.
+        """
         name = receipt_name(operation_id)
-        with self._folder(check=check) as folder:
+        with self._folder() as folder:
+            for segment in self._segments(folder):
+                assert folder is not None
+                with folder.below(segment) as inner:
+                    data = read(inner, name, RECEIPT_BYTES_MAX)
+                    listed = read(inner, MANIFEST, MANIFEST_BYTES_MAX) or b""
+                if data is None and operation_id.encode() not in listed:
+                    continue
+                rows = self._manifest(folder, segment).receipts
+                row = next((it for it in rows if it.operation_id == operation_id), None)
+                if data is not None or row is not None:
+                    found = self._listed(f"{ARCHIVE}/{segment}/{name}", data, row)
+                    return found if isinstance(found, Receipt) else None
+        return None
+
+    def _listed(
+        self, file: str, data: bytes | None, row: Archived | None
+    ) -> Receipt | LegacyReceipt | None:
+        """A receipt that is what its manifest says; None where its step has not moved it yet."""
+        if row is None:
+            raise ReceiptInvalid(file=file, reason="its manifest does not name it")
+        if data is None:
+            if self.store.raw(row.operation_id) is not None:
+                return None
+            raise ReceiptInvalid(file=file, reason="it is not there")
+        if bytes_digest(data) != row.sha256:
+            raise ReceiptInvalid(file=file, reason="it is not what was archived")
+        try:
+            return decode_receipt(data)
+        except ContractInvalid as error:
+            raise ReceiptInvalid(file=file, reason=str(error.fields["reason"])) from error
+
+    def every(self) -> Iterator[Receipt | LegacyReceipt]:
+        """All archived receipts, checked one by one, and their chain. Raises `ReceiptInvalid`."""
+        for manifest in self.manifests():
+            segment = f"{ARCHIVE}/{segment_name(manifest.number)}"
+            for row in manifest.receipts:
+                name = receipt_name(row.operation_id)
+                data = self._data(segment, name)
+                if data is None and self.store.raw(row.operation_id) is None:
+                    # A step that is at work may have moved it between the two looks.
+                    data = self._data(segment, name)
+                found = self._listed(f"{segment}/{name}", data, row)
+                if found is not None:
+                    yield found
+
+    def _data(self, segment: str, name: str) -> bytes | None:
+        with self.files.folder(segment) as inner:
+            return read(inner, name, RECEIPT_BYTES_MAX)
+
+    def raw(self, operation_id: str) -> bytes | None:
+        """The bytes of an archived receipt as they lie there, whatever its manifest says."""
+        name = receipt_name(operation_id)
+        with self._folder(check=False) as folder:
             for segment in self._segments(folder):
                 assert folder is not None
                 with folder.below(segment) as inner:
@@ -135,7 +181,7 @@ class Archive:
                 Archived(
                     operation_id=receipt.operation_id,
                     status=receipt.status,
-                    sha256="sha256:" + hashlib.sha256(data).hexdigest(),
+                    sha256=bytes_digest(data),
                 )
             )
         restored = [
@@ -207,15 +253,18 @@ class Archive:
                 source.sync()
         listed = set(manifest.transaction_ids)
         buried = [it for it in wal.live() if it.transaction_id in listed]
-        if buried:
-            wal.forget(buried)
+        wal.forget(buried)
+        if listed:
+            # After the log: an acknowledgement of nothing is no harm, the other way round is.
+            with self.files.folder("") as root:
+                forget_acknowledged(root, listed, probe=self.probe, nonces=self.nonces)
 
     def _carry(self, row: Archived, source: CacheFolder, segment: CacheFolder) -> None:
         leaf = receipt_name(row.operation_id)
         data = read(source, leaf, RECEIPT_BYTES_MAX)
         if data is None:
             return
-        if "sha256:" + hashlib.sha256(data).hexdigest() != row.sha256:
+        if bytes_digest(data) != row.sha256:
             raise ReceiptInvalid(file=leaf, reason="it is not what was reviewed")
         try:
             with self.probe(Effect.RETENTION_ARCHIVE):

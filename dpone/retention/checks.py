@@ -1,8 +1,9 @@
 """Looks at a candidate's tree before anything begins: what could not be deleted is found now.
 
 Promise: nothing is changed; one open directory at a time, no recursion, no link followed. Found are
-mount points (also of the same file system), entries of another owner, immutable entries, and
-directories that their owner could not open up. Source: ADR 0043, deleting a tree.
+mount points (also of the same file system), entries of another owner, immutable entries,
+directories that their owner could not open up, and one above in which this user may not rename.
+Source: ADR 0043, deleting a tree.
 """
 
 from __future__ import annotations
@@ -44,6 +45,9 @@ def inspect(parent: CacheFolder, leaf: str, *, user: int) -> Tree:
     walk = _Walk(folder.itself(), user)
     if walk.root.identity.endswith(_NO_BIRTH):
         walk.obstacles.append(Obstacle("no_identity", "."))
+    if not parent.may_change():
+        # It could be emptied, and could not be moved before.
+        walk.obstacles.append(Obstacle("folder_above_closed", "."))
     walk.judge_owner(walk.root, [], "")
     walk.run(folder)
     return Tree(walk.root, walk.size, tuple(walk.obstacles[:OBSTACLES_MAX]))

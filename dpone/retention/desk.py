@@ -109,6 +109,7 @@ class RetentionDesk:
                 evidence=evidence,
                 ack_file=ack_file,
                 user=self.files.user,
+                locks=locks,
                 probe=self.probe,
                 nonces=self.nonces,
             )
@@ -173,12 +174,9 @@ class RetentionDesk:
     def _rows(self) -> tuple[list[ReceiptRow], str | None]:
         rows: list[ReceiptRow] = []
         try:
-            rows += [_row(receipt, archived=False) for receipt in self.store.every(check=False)]
-            for manifest in self.archive.manifests():
-                for entry in manifest.receipts:
-                    found = self.archive.find(entry.operation_id)
-                    if found is not None:
-                        rows.append(_row(found, archived=True))
+            # What was read before one that cannot be used is still told.
+            rows.extend(_row(it, archived=False) for it in self.store.every(check=False))
+            rows.extend(_row(it, archived=True) for it in self.archive.every())
         except ReceiptInvalid as error:
             return rows, f"{error.fields['file']}: {error.fields['reason']}"
         return rows, None
@@ -214,7 +212,7 @@ class RetentionDesk:
                     {
                         "deployment_id": it.deployment_id,
                         "transaction_id": it.transaction_id,
-                        "path": it.original_path,
+                        "path": it.original,
                     }
                     for it in waiting
                 ),

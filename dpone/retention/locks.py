@@ -32,6 +32,7 @@ class Locks:
         self.root = root
         self.reconcile_wait_s = reconcile_wait_s
         self.promotion_wait_s = promotion_wait_s
+        self._is_held = False
 
     @contextmanager
     def reconcile(self) -> Iterator[None]:
@@ -47,7 +48,13 @@ class Locks:
 
     @contextmanager
     def promotion(self) -> Iterator[None]:
-        """Hold the promotion lock alone. Raises `PromotionLockBusy`."""
+        """Hold the promotion lock alone; within a hold of ours it is the same hold.
+
+        Raises `PromotionLockBusy`.
+        """
+        if self._is_held:
+            yield
+            return
         with ExitStack() as held:
             try:
                 held.enter_context(self.root.lock(PROMOTION_LOCK, self.promotion_wait_s))
@@ -56,4 +63,6 @@ class Locks:
                 raise errors.PromotionLockBusy(wait_s=f"{self.promotion_wait_s:g}") from None
             except FilesError as error:
                 raise errors.PromotionLockFailed(reason=error.reason) from error
+            self._is_held = True
+            held.callback(setattr, self, "_is_held", False)
             yield

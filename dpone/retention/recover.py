@@ -60,7 +60,7 @@ class Recovery:
             self._delete(transaction)
             return
         is_moved = transaction.phase == "detached"
-        if not is_moved and self.transactions.is_free(transaction.detached_path):
+        if not is_moved and self.transactions.is_free(transaction.detached):
             return
         with self.locks.promotion():
             is_back = is_moved and self.transactions.is_at_its_name(transaction)
@@ -68,10 +68,21 @@ class Recovery:
                 self.transactions.restore(transaction, RECOVERY_RESTORED)
 
     def roll_forward(self, transaction: Transaction) -> None:
-        """Delete what is in the trash, its activation too."""
+        """Delete what is in the trash, its activation too unless something uses that by now."""
         with self.locks.promotion():
             self.transactions.finish_detach(transaction)
         self._delete(transaction)
+
+    def idle(self, operation_id: str) -> list[Transaction]:
+        """What the log need not know of other operations, once they do not apply."""
+        every = self.wal.live()
+        others = (it for it in every if it.operation_id != operation_id)
+        return [it for it in others if self.transactions.is_settled(it)]
+
+    @property
+    def unsettled(self) -> int:
+        """How many transactions stay; what is settled is forgotten before a receipt begins."""
+        return sum(not self.transactions.is_settled(it) for it in self.wal.live())
 
     def retry_trash(self, operation_id: str) -> int:
         """Try again what other operations could not delete; return how many are still there."""

@@ -1,13 +1,15 @@
 """Answers what an apply asks of the cache, reading everything anew each time.
 
-Promise: the signature covers the bytes of all that authority and protection rest on; candidates are
-looked at entry by entry before anything begins. Source: ADR 0043, steps 8 to 10; section 3.
+Promise: the signature covers the bytes of all that authority and protection rest on; nothing of
+them is refused for what a promoter shows while he is at work; candidates are looked at entry by
+entry before anything begins. Source: ADR 0043, steps 1 and 8 to 10; section 3.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import TypeVar
 
 from dpone.contracts import cache_layout as layout
 from dpone.contracts.activation_history import ActivationHistory, encode_history
@@ -15,20 +17,27 @@ from dpone.contracts.authoring import Look
 from dpone.contracts.current_pointer import POINTER_BYTES_MAX
 from dpone.contracts.desired_state import CHECKPOINT_BYTES_MAX
 from dpone.contracts.effects import Effect
-from dpone.contracts.errors_cache import ActivationHistoryFailed, PointerRecoveryRequired
+from dpone.contracts.errors_cache import (
+    ActivationHistoryFailed,
+    CacheEnvironmentMismatch,
+    PointerRecoveryRequired,
+)
+from dpone.contracts.errors_retention import AckRequired, RetentionError
 from dpone.contracts.errors_retention_apply import CandidateObstructed
 from dpone.contracts.loader_ack import ACK_BYTES_MAX
 from dpone.contracts.retention_plan import Closing, RetentionPlan, plan_of
 from dpone.ports.cachefiles import CacheFolder
 from dpone.ports.files import FilesError, NameMissing
 from dpone.ports.probe import Probe
-from dpone.retention.authority import read_authority, read_current
+from dpone.retention.authority import Current, read_authority, read_current
 from dpone.retention.cache import Document, below, file_at
 from dpone.retention.checks import Obstacle, inspect
+from dpone.retention.locks import Locks
 from dpone.retention.plan import Pending, Planner
 from dpone.retention.protect import EVIDENCE_BYTES_MAX, Protection, protection_of
 from dpone.retention.store import Nonces, put
 
+T = TypeVar("T")
 _CHECKPOINT = f"{layout.STATUS}/{layout.CHECKPOINT}"
 
 
@@ -44,10 +53,12 @@ class CacheReviewer:
         evidence: Iterable[Document],
         ack_file: Document | None,
         user: int,
+        locks: Locks,
         probe: Probe,
         nonces: Nonces,
     ) -> None:
         self.root = root
+        self.locks = locks
         self.environment = environment
         self.given = tuple(given)
         self.evidence = tuple(evidence)
@@ -63,7 +74,7 @@ class CacheReviewer:
         without: frozenset[str] = frozenset(),
     ) -> RetentionPlan:
         """The plan as it is now, with the log and the operations that the caller names."""
-        current = read_current(self.root, self.environment)
+        current = self._steadily(lambda: read_current(self.root, self.environment))
         if current is None:
             raise PointerRecoveryRequired(reason="nothing is current")
         protection = protection_of(current, self.given, self.evidence)
@@ -83,7 +94,22 @@ class CacheReviewer:
 
     def check(self) -> None:
         """Read everything that must agree, and compare it."""
-        read_authority(self.root, self.environment, self.ack_file)
+        self._steadily(lambda: read_authority(self.root, self.environment, self.ack_file))
+
+    def _steadily(self, read: Callable[[], T]) -> T:
+        """Read; what is refused is read once more under the promotion lock.
+
+        A promoter who is at work shows what disagrees for a moment: he is waited for, or the answer
+        is that he is busy. Where all agrees nobody is kept waiting; it is compared under the lock
+        before the beginning. What is no promoter's is refused at once.
+        """
+        try:
+            return read()
+        except (AckRequired, CacheEnvironmentMismatch):
+            raise
+        except RetentionError:
+            with self.locks.promotion():
+                return read()
 
     def signature(self) -> str:
         """A digest over pointer, link, checkpoint, acknowledgement and evidence."""
@@ -102,7 +128,7 @@ class CacheReviewer:
 
     def current(self) -> str | None:
         """The current deployment."""
-        found = read_current(self.root, self.environment, deep=False)
+        found = self._shallow()
         return found.deployment_id if found else None
 
     def protected(self) -> tuple[str, ...]:
@@ -110,12 +136,16 @@ class CacheReviewer:
         return self._protection().ids
 
     def _protection(self) -> Protection:
-        current = read_current(self.root, self.environment, deep=False)
-        return protection_of(current, self.given, self.evidence)
+        return protection_of(self._shallow(), self.given, self.evidence)
+
+    def _shallow(self) -> Current | None:
+        return self._steadily(lambda: read_current(self.root, self.environment, deep=False))
 
     def history(self) -> tuple[ActivationHistory | None, ActivationHistory]:
         """The history, and what the acknowledgement makes of it; nothing is written."""
-        found = read_authority(self.root, self.environment, self.ack_file, deep=False)
+        found = self._steadily(
+            lambda: read_authority(self.root, self.environment, self.ack_file, deep=False)
+        )
         return found.present_history, found.history
 
     def save_history(self, history: ActivationHistory) -> None:

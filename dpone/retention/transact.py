@@ -2,7 +2,8 @@
 
 Promise: detaching compares device, inode and birth time under the promotion lock, and moves the
 deployment and its activation by one rename each; from then on only the trash is touched, never a
-canonical name; whatever comes back under the same name is another occurrence and stays.
+canonical name; whatever comes back under the same name is another occurrence and stays, with the
+activation that it finds there.
 Source: ADR 0043, steps 14 and 15.
 """
 
@@ -69,17 +70,17 @@ class Transactions:
 
     def in_trash(self, transaction: Transaction) -> bool:
         """Whether the expected directory is in the trash, whatever the log says."""
-        look = self._look(transaction.detached_path)
+        look = self._look(transaction.detached)
         return look is not None and self._is_expected(transaction, look)
 
     def is_gone(self, transaction: Transaction) -> bool:
         """Whether it has neither its name in the trash nor its own: another cleaner was there."""
-        in_trash = self._look(transaction.detached_path)
+        in_trash = self._look(transaction.detached)
         return in_trash is None and not self.is_at_its_name(transaction)
 
     def is_settled(self, transaction: Transaction) -> bool:
         """Whether its record says nothing that anybody still needs."""
-        is_unmoved = transaction.phase == "prepared" and self.is_free(transaction.detached_path)
+        is_unmoved = transaction.phase == "prepared" and self.is_free(transaction.detached)
         return transaction.phase == "committed" or is_unmoved
 
     def was_put_back(self, transaction: Transaction) -> bool:
@@ -89,12 +90,12 @@ class Transactions:
 
     def is_at_its_name(self, transaction: Transaction) -> bool:
         """Whether the expected directory has its canonical name."""
-        look = self._look(transaction.original_path)
+        look = self._look(transaction.original)
         return look is not None and self._is_expected(transaction, look)
 
     def is_name_free(self, transaction: Transaction) -> bool:
         """Whether nothing at all, not even a broken link, bears the canonical name."""
-        return self.is_free(transaction.original_path)
+        return self.is_free(transaction.original)
 
     def is_free(self, path: str) -> bool:
         """Whether nothing at all bears a name below the root."""
@@ -118,44 +119,51 @@ class Transactions:
         """
         occurrence = self.wal.occurrence(transaction)
         if occurrence is None or not self.is_at_its_name(transaction):
-            raise Drift(transaction.original_path)
-        sealed = self._look(transaction.activation_path)
+            raise Drift(transaction.original)
+        sealed = self._look(transaction.activation)
         if not _fits(sealed, occurrence.activation):
-            raise Drift(transaction.activation_path)
+            raise Drift(transaction.activation)
         with self._trash() as trash:
-            leaf = transaction.detached_path.rpartition("/")[2]
+            leaf = transaction.detached.rpartition("/")[2]
             with self.probe(Effect.RETENTION_DETACH):
-                self._carry(transaction.original_path, trash, leaf)
+                self._carry(transaction.original, trash, leaf)
             if not self.in_trash(transaction):
                 self._put_back(transaction, trash, leaf)
             if occurrence.activation is not None:
                 # Never the activation alone: recovery looks for the deployment.
                 trash.sync()
                 with self.probe(Effect.RETENTION_DETACH_ACTIVATION):
-                    self._carry(transaction.activation_path, trash, leaf + _ACTIVATION)
+                    self._carry(transaction.activation, trash, leaf + _ACTIVATION)
             trash.sync()
 
     def _put_back(self, transaction: Transaction, trash: CacheFolder, leaf: str) -> None:
         """It was swapped between the look and the rename. Raises `Drift`."""
-        parent, _, canonical = transaction.original_path.rpartition("/")
+        parent, _, canonical = transaction.original.rpartition("/")
         with self.files.folder(parent) as folder, self.probe(Effect.RETENTION_RESTORE):
             trash.carry(leaf, folder, canonical)
             folder.sync()
         trash.sync()
-        raise Drift(transaction.original_path)
+        raise Drift(transaction.original)
 
     def finish_detach(self, transaction: Transaction) -> None:
-        """A crash fell between the two renames: take the activation too, by identity."""
+        """A crash fell between the two renames: take the activation too, by identity.
+
+        Where the name is taken again, whatever bears it may have been promoted with this very
+        activation: it is left, and read-only as before. The promotion lock is held.
+        """
         occurrence = self.wal.occurrence(transaction)
         if occurrence is None or occurrence.activation is None:
             return
-        sealed = self._look(transaction.activation_path)
+        if not self.is_name_free(transaction):
+            self._seal(transaction)
+            return
+        sealed = self._look(transaction.activation)
         if sealed is None or not _is_place(sealed, occurrence.activation):
             return
         with self._trash() as trash:
-            leaf = transaction.detached_path.rpartition("/")[2] + _ACTIVATION
+            leaf = transaction.detached.rpartition("/")[2] + _ACTIVATION
             with self.probe(Effect.RETENTION_DETACH_ACTIVATION):
-                self._carry(transaction.activation_path, trash, leaf)
+                self._carry(transaction.activation, trash, leaf)
             trash.sync()
 
     def _carry(self, path: str, trash: CacheFolder, free: str) -> None:
@@ -171,7 +179,7 @@ class Transactions:
         if transaction.phase in ("prepared", "detached"):
             transaction = self.wal.move(transaction, "deletion_started")
         occurrence = self.wal.occurrence(transaction)
-        leaf = transaction.detached_path.rpartition("/")[2]
+        leaf = transaction.detached.rpartition("/")[2]
         with self._trash() as trash:
             identity = self._identity(transaction, trash, leaf)
             with self.probe(Effect.RETENTION_SCRUB):
@@ -199,11 +207,11 @@ class Transactions:
             # From here on the log says that it had been moved, whatever the names say.
             transaction = self.wal.move(transaction, "detached")
         with self._trash() as trash:
-            leaf = transaction.detached_path.rpartition("/")[2]
+            leaf = transaction.detached.rpartition("/")[2]
             # The activation first: while the deployment is in the trash, a crash here is seen.
             pairs = (
-                (leaf + _ACTIVATION, transaction.activation_path),
-                (leaf, transaction.original_path),
+                (leaf + _ACTIVATION, transaction.activation),
+                (leaf, transaction.original),
             )
             for name, path in pairs:
                 parent, _, canonical = path.rpartition("/")
@@ -227,11 +235,11 @@ class Transactions:
     def _seal(self, transaction: Transaction) -> None:
         """An activation that has its name again is read-only again."""
         occurrence = self.wal.occurrence(transaction)
-        look = self._look(transaction.activation_path)
-        if occurrence is None or occurrence.activation is None or look is None:
+        if occurrence is None or occurrence.activation is None:
             return
-        if look.identity == occurrence.activation.identity:
-            parent, _, leaf = transaction.activation_path.rpartition("/")
+        look = self._look(transaction.activation)
+        if look is not None and look.identity == occurrence.activation.identity:
+            parent, _, leaf = transaction.activation.rpartition("/")
             with self.files.folder(parent) as folder:
                 folder.set_mode(leaf, _SEALED)
 

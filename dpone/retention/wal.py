@@ -44,6 +44,9 @@ from dpone.ports.files import FilesError
 from dpone.ports.probe import Probe
 from dpone.retention.store import Nonces, put, read
 
+# Where a log is written anew before more is appended; one operation fits behind it.
+LONG = LOG_BYTES_MAX // 4
+
 
 class Wal:
     """What the log of one cache says. Made by `load`; written by the holder of the lock alone."""
@@ -135,15 +138,16 @@ class Wal:
             self._log.close()
             self._log = None
 
-    def prepare(self, intent: Intent, prepared: Iterable[Prepared]) -> None:
-        """Step 10: the intent and every candidate, in one record."""
-        listed = (*self._stale(intent.operation_id), intent, *prepared)
-        self._append(encode_batch(listed), listed, Effect.RETENTION_INTENT)
+    def prepare(
+        self, intent: Intent, prepared: Iterable[Prepared], idle: Iterable[Transaction] = ()
+    ) -> None:
+        """Step 10: the intent and every candidate, in one record that forgets what is idle.
 
-    def _stale(self, operation_id: str) -> tuple[Record, ...]:
-        """An earlier batch of the same operation authorised nothing and is forgotten."""
-        old = tuple(it.transaction_id for it in self.live(operation_id) if it.phase == "prepared")
-        return (Tombstone(transaction_ids=old),) if old else ()
+        An earlier batch of the same operation authorised nothing and is forgotten too.
+        """
+        stale = [it for it in self.live(intent.operation_id) if it.phase == "prepared"]
+        listed: list[Record] = [*_tombstones((*stale, *idle)), intent, *prepared]
+        self._append(encode_batch(listed), listed, Effect.RETENTION_INTENT)
 
     def move(
         self, transaction: Transaction, *phases: str, reason: str = "", forced: bool = True
@@ -163,13 +167,24 @@ class Wal:
 
     def forget(self, transactions: Iterable[Transaction]) -> None:
         """Step 17: a tombstone for transactions whose receipt is durably at its end."""
-        ids = tuple(it.transaction_id for it in transactions)
-        for start in range(0, len(ids), ENTRIES_MAX):
-            record = Tombstone(transaction_ids=ids[start : start + ENTRIES_MAX])
+        for record in _tombstones(transactions):
             self._append(encode_record(record), (record,), Effect.RETENTION_PRUNE)
 
-    def compact(self) -> None:
-        """Write the snapshot, then begin the log anew with what only the log knows."""
+    def shorten(self) -> None:
+        """The same as `compact` when the log is long: begins that end early add up.
+
+        Every intent stays: a run that died behind its own has closed others already, and its plan
+        must not become another.
+        """
+        if self._size > LONG:
+            self.compact(every_intent=True)
+
+    def compact(self, *, every_intent: bool = False) -> None:
+        """Write the snapshot, then begin the log anew with what only the log knows.
+
+        The log repeats every transaction whose occurrence it knows, so that a snapshot of less,
+        where there are more than it may hold, loses nothing.
+        """
         intents = tuple(self.state.intents.values())
         keep: list[Record] = []
         for it in self.live():
@@ -177,12 +192,12 @@ class Wal:
             if occurrence is not None:
                 keep.append(Prepared(transaction=it, occurrence=occurrence))
         open_operations = {it.operation_id for it in self.live()}
-        keep += [intent for intent in intents if intent.operation_id in open_operations]
+        keep += [it for it in intents if every_intent or it.operation_id in open_operations]
         try:
             put(
                 self.root,
                 WAL,
-                encode_snapshot(snapshot_of(self.state.transactions)),
+                encode_snapshot(snapshot_of(self._shown())),
                 effect=Effect.RETENTION_COMPACT,
                 probe=self.probe,
                 nonce=self.nonces(),
@@ -191,7 +206,7 @@ class Wal:
             put(
                 self.root,
                 LOG,
-                encode_batch(keep) if keep else b"",
+                _frames(keep),
                 effect=Effect.RETENTION_COMPACT,
                 probe=self.probe,
                 nonce=self.nonces(),
@@ -199,6 +214,14 @@ class Wal:
         except FilesError as error:
             raise RecoveryJournalFailed(file=WAL, reason=_why(error)) from error
         self.load()
+
+    def _shown(self) -> dict[str, Transaction]:
+        """As many transactions as a snapshot holds; first those that only a snapshot knows."""
+        every = self.state.transactions
+        if len(every) <= ENTRIES_MAX:
+            return every
+        ordered = sorted(every, key=self.state.occurrences.__contains__)
+        return {identity: every[identity] for identity in ordered[:ENTRIES_MAX]}
 
     @property
     def is_idle(self) -> bool:
@@ -244,6 +267,18 @@ class Wal:
                     state.reasons.pop(identity, None)
             else:
                 _moved(state, record)
+
+
+def _frames(records: list[Record]) -> bytes:
+    """The records in as many frames as their number needs; the file is replaced whole."""
+    starts = range(0, len(records), ENTRIES_MAX)
+    return b"".join(encode_batch(records[start : start + ENTRIES_MAX]) for start in starts)
+
+
+def _tombstones(transactions: Iterable[Transaction]) -> list[Tombstone]:
+    ids = tuple(it.transaction_id for it in transactions)
+    starts = range(0, len(ids), ENTRIES_MAX)
+    return [Tombstone(transaction_ids=ids[start : start + ENTRIES_MAX]) for start in starts]
 
 
 def _moved(state: Replayed, record: Moved) -> None:

@@ -12,7 +12,7 @@ from models.explorer import Report, Verdict, explore
 from models.retention import process, retention_model, step
 from models.retention_world import BOTH, RetentionBounds, RetentionRules, World
 
-PINNED = (471_758, 1_056_569, 65)
+PINNED = (476_482, 1_064_818, 65)
 # The failures that the first text of the design had, and those that rules of this model prevent.
 WITNESSES = {
     "occurrence_before_receipt": ("nothing unreviewed is detached", 11),
@@ -23,6 +23,7 @@ WITNESSES = {
     "look_after_rename": ("nothing unreviewed is detached", 9),
     "activation_with_deployment": ("current keeps its activation", 13),
     "trash_alone": ("current keeps its activation", 13),
+    "activation_stays": ("current keeps its activation", 12),
     "committed_for_ever": ("a committed receipt never changes", 23),
     "compare_before_settling": ("an old plan closes nothing newer", 13),
     "settle_before_abort": ("the trash is known", 11),

@@ -130,6 +130,12 @@ class PosixCacheFolder(PosixFolder):
             with translated(leaf):
                 raise
 
+    def may_change(self) -> bool:
+        """What the kernel says: modes, access lists, flags, and a mount that is read-only."""
+        effective = os.access in os.supports_effective_ids
+        may = os.W_OK | os.X_OK
+        return os.access(".", may, dir_fd=self.descriptor, effective_ids=effective)
+
     def refusal(self, leaf: str, to: cachefiles.CacheFolder, full: str) -> str:
         """An overlay does not rename what a lower layer holds, and only a rename shows it.
 

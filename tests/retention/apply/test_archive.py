@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from dpone.contracts.cache_layout import durable, sealed_digest
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_retention import PlanChanged, ReceiptInvalid
+from dpone.contracts.retention_receipt import receipt_name
 from dpone.retention import capacity, receipts
-from faultinject.deletion_files import Stop, WatchedCache, stop_at
+from faultinject.deletion_files import Stop, WatchedCache, acting_at, stop_at
 from faultinject.deletion_worlds import OTHER_REVIEW, REVIEW, World
-from tests.retention.apply.boundaries import ABORTED, stopped
+from tests.retention.apply.boundaries import ABORTED, BOUNDARIES, stopped
 from tests.retention.caches import call
 
 ARCHIVE = ".retention-apply-archive"
@@ -31,9 +34,9 @@ def _two(made: World) -> list[tuple[str, str, bytes]]:
     return found
 
 
-def _archive(made: World, files: WatchedCache | None = None, digest: str = "") -> str:
+def _archive(made: World, cache: WatchedCache | None = None, digest: str = "") -> str:
     digest = digest or made.desk().archive_receipts("", apply=False).archive_sha256
-    made.desk(files).archive_receipts(digest, apply=True)
+    made.desk(cache).archive_receipts(digest, apply=True)
     return digest
 
 
@@ -66,6 +69,25 @@ def test_only_what_was_reviewed_is_moved(made: World) -> None:
     with pytest.raises(PlanChanged):
         _archive(made, digest=digest)
     assert not (made.root / ARCHIVE).exists()
+
+
+def test_a_receipt_that_changes_after_its_step_began_is_not_moved(made: World) -> None:
+    ((plan, review, raw), *_) = _two(made)
+    digest = made.desk().archive_receipts("", apply=False).archive_sha256
+    with pytest.raises(Stop):
+        _archive(
+            made, WatchedCache(made.root, stop_at("carry", ".retention-apply-receipts/")), digest
+        )
+    receipt = made.receipt(plan, review)
+    assert receipt is not None
+    path = made.receipts / receipt_name(receipt.operation_id)
+    path.write_bytes(raw + b" ")
+    with pytest.raises(ReceiptInvalid, match="not what was reviewed"):
+        _archive(made, digest=digest)
+    assert path.read_bytes() == raw + b" "
+    path.write_bytes(raw)
+    _archive(made, digest=digest)
+    assert list(made.receipts.iterdir()) == []
 
 
 def test_what_is_still_applying_stays_among_the_receipts(made: World) -> None:
@@ -176,6 +198,112 @@ def test_what_has_no_room_is_refused_before_it_begins(
     assert made.apply(plan, OTHER_REVIEW).code == "committed"
 
 
+def _archived(made: World) -> Path:
+    """The one receipt in the archive."""
+    (path,) = (made.root / ARCHIVE / "000001").glob("sha256-*")
+    return path
+
+
+def _resealed(path: Path, **changes: str) -> None:
+    """Change a receipt, and give it the revision that it needs."""
+    value = {**json.loads(path.read_text()), **changes}
+    del value["receipt_revision"]
+    path.write_bytes(durable({**value, "receipt_revision": sealed_digest(value)}))
+
+
+@pytest.mark.parametrize("how", ["changed", "gone", "torn", "in another segment"])
+def test_an_archived_receipt_that_is_not_the_digested_one_is_named(made: World, how: str) -> None:
+    plan = made.plan().sha256
+    assert made.apply(plan).code == "committed"
+    _archive(made)
+    path = _archived(made)
+    if how == "changed":
+        _resealed(path, promoted_by="mallory")
+    elif how == "torn":
+        path.write_bytes(path.read_bytes()[:-9])
+    else:
+        to = made.root / ARCHIVE / "000000" if how == "in another segment" else made.root.parent
+        to.mkdir(exist_ok=True)
+        path.rename(to / path.name)
+    if how == "in another segment":
+        # Nobody digested it there.
+        assert made.apply(plan).code == ReceiptInvalid.code
+        return
+    listed = made.desk().receipts()
+    assert (path.name in (listed.blocker or ""), listed.exit_code) == (True, 4)
+    ended = made.apply(plan)
+    assert (ended.exit_code, ended.code) == (4, ReceiptInvalid.code)
+    assert path.name in str(ended.fields)
+
+
+def test_receipts_that_a_step_has_not_moved_yet_are_told_once(made: World) -> None:
+    done = _two(made)
+    with pytest.raises(Stop):
+        _archive(made, WatchedCache(made.root, stop_at("after carry", ".retention-apply")))
+    listed = made.desk().receipts()
+    assert sorted(row.archived for row in listed.receipts) == [False, True]
+    assert (listed.blocker, listed.exit_code) == (None, 0)
+    assert [made.apply(plan, review).code for plan, review, _ in done] == ["committed"] * 2
+
+
+def _go_on(made: World, digest: str) -> None:
+    _archive(made, digest=digest)
+
+
+def test_a_step_that_moves_a_receipt_between_two_looks_is_no_loss(made: World) -> None:
+    _two(made)
+    digest = made.desk().archive_receipts("", apply=False).archive_sha256
+    with pytest.raises(Stop):
+        _archive(made, WatchedCache(made.root, stop_at("carry", ".retention-apply")), digest)
+    # Both are told; then the first is neither in its segment nor any more among the receipts.
+    moving = acting_at("hold", lambda: _go_on(made, digest), ".retention-apply-receipts/", 3)
+    listed = made.desk(WatchedCache(made.root, moving)).receipts()
+    assert (listed.blocker, listed.exit_code) == (None, 0)
+
+
+def _put_back(made: World, review: str) -> None:
+    """A candidate that was detached gets its name back, and a person says so."""
+    plan = made.plan().sha256
+    death = BOUNDARIES["detached"].watch()
+    with pytest.raises(Stop):
+        made.apply(plan, review, files=WatchedCache(made.root, death))
+    made.activate(f"another than {review}")
+    assert made.apply(plan, review).code == ABORTED
+    made.desk().acknowledge(apply=True)
+
+
+@pytest.mark.parametrize("at", range(1, 12))
+def test_the_acknowledgements_of_what_was_archived_go_too(made: World, at: int) -> None:
+    _put_back(made, REVIEW)
+    digest = made.desk().archive_receipts("", apply=False).archive_sha256
+    left = at
+
+    def watch(said: str, _path: str) -> None:
+        nonlocal left
+        left -= said in ("create", "replace", "carry", "append", "after append", "after replace")
+        if left == 0:
+            raise Stop
+
+    with suppress(Stop):
+        _archive(made, WatchedCache(made.root, watch), digest)
+    # What the log still knows is acknowledged still: no plan binds it again.
+    assert made.plan().recovery is None
+    _archive(made, digest=digest)
+    said = json.loads((made.root / ".retention-recovery-ack.json").read_text())
+    assert (said["acknowledged_transaction_ids"], made.phases()) == ([], [])
+    assert made.desk().acknowledge(apply=False).acknowledged == 0
+
+
+def test_what_is_not_archived_stays_acknowledged(made: World) -> None:
+    _put_back(made, REVIEW)
+    _archive(made)
+    _put_back(made, OTHER_REVIEW)
+    said = json.loads((made.root / ".retention-recovery-ack.json").read_text())
+    (kept,) = made.recovery().transactions
+    assert said["acknowledged_transaction_ids"] == [kept]
+    assert made.plan().recovery is None
+
+
 def test_an_early_warning_comes_before_the_bound(
     made: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,6 +352,7 @@ def test_a_trash_that_others_may_enter_blocks(made: World, mode: int) -> None:
     ended = made.apply(plan)
     assert (ended.exit_code, ended.code) == (4, "DPONE_DEPLOYMENT_CACHE_GC_TRASH_UNSAFE")
     assert made.there() == list(made.candidates)
+    assert (made.raw(plan), made.log.exists()) == (None, False)
     made.trash.chmod(0o2700)
     assert made.apply(plan).code == "committed"
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpone.ports import files
 from faultinject.deletion_files import Stop, WatchedCache, failing_at, stop_at
-from faultinject.deletion_worlds import OTHER_REVIEW, World, world
+from faultinject.deletion_worlds import OTHER_REVIEW, REVIEW, World, world
 from tests.retention.apply.boundaries import (
     ABORTED,
     BOUNDARIES,
@@ -19,6 +19,7 @@ from tests.retention.apply.boundaries import (
 
 THIRD_REVIEW = "9b2c1f64-3f0e-4a53-8a39-0d2d9c1d3a11"
 INCOMPLETE = "DPONE_DEPLOYMENT_CACHE_GC_INCOMPLETE_OPERATION"
+INVALID = "DPONE_DEPLOYMENT_CACHE_GC_RECOVERY_INVALID"
 CHANGED = "DPONE_DEPLOYMENT_CACHE_GC_PLAN_CHANGED"
 
 
@@ -77,6 +78,37 @@ def test_a_plan_that_names_an_earlier_state_of_the_operation_closes_nothing(made
     raw = made.raw(plan)
     ended = made.apply(later, OTHER_REVIEW)
     assert (ended.code, made.raw(plan)) == (INCOMPLETE, raw)
+
+
+def test_an_operation_that_began_after_the_intent_of_another_is_not_closed_by_it(
+    made: World,
+) -> None:
+    plan = made.plan().sha256
+    with pytest.raises(Stop):
+        made.apply(plan, OTHER_REVIEW, files=WatchedCache(made.root, stop_at("after append")))
+    fresh = made.plan().sha256
+    stopped(made, fresh, "history")
+    raw = made.raw(fresh)
+    ended = made.apply(plan, OTHER_REVIEW)
+    assert (ended.exit_code, ended.code) == (1, INCOMPLETE)
+    assert made.raw(fresh) == raw
+    assert made.apply(fresh).code == "committed"
+
+
+def test_what_went_on_after_the_intent_of_another_is_not_closed_by_it(made: World) -> None:
+    plan = made.plan().sha256
+    stopped(made, plan, "history")
+    later = made.plan().sha256
+    with pytest.raises(Stop):
+        made.apply(later, OTHER_REVIEW, files=WatchedCache(made.root, stop_at("after append")))
+    # It is what was reviewed still, until its own command goes on.
+    busy = failing_at("carry", files.NameBusy, "deployments/")
+    assert made.apply(plan, files=WatchedCache(made.root, busy)).code == "unfinished"
+    raw = made.raw(plan)
+    ended = made.apply(later, OTHER_REVIEW)
+    assert (ended.exit_code, ended.code) == (1, INCOMPLETE)
+    assert made.raw(plan) == raw
+    assert made.apply(plan).code == "committed"
 
 
 @pytest.mark.parametrize("at", ["detached", "half", "committed"])
@@ -247,3 +279,44 @@ def test_what_was_put_back_by_hand_is_closed_and_not_deleted(made: World) -> Non
     ended = made.apply(plan)
     # It is the reviewed occurrence still, at its name, and authority is what it was.
     assert (ended.code, made.there()) == ("committed", [])
+
+
+@pytest.mark.parametrize("how", ["torn", "of another kind", "too long"])
+def test_a_plan_names_an_acknowledgement_that_cannot_be_used(made: World, how: str) -> None:
+    plan = made.plan().sha256
+    path = made.root / ".retention-recovery-ack.json"
+    path.write_text({"torn": "{", "of another kind": "{}"}.get(how, "x" * (2 * 1024 * 1024 + 1)))
+    path.chmod(0o600)
+    shown = made.planned()
+    assert (shown.plan, getattr(shown.blocker, "code", "")) == (None, INVALID)
+    assert path.name in str(getattr(shown.blocker, "fields", {}))
+    # The same that an apply answers.
+    assert (made.apply(plan).code, made.there()) == (INVALID, list(made.candidates))
+    path.unlink()
+    assert made.apply(plan).code == "committed"
+
+
+def test_beside_a_second_unfinished_operation_neither_goes_on_and_a_plan_closes_both(
+    made: World,
+) -> None:
+    """No command makes two; a directory of receipts that was put together by hand may hold them."""
+    plan = made.plan().sha256
+    stopped(made, plan, "history")
+    (path,) = made.receipts.iterdir()
+    aside = path.rename(made.root.parent / path.name)
+    second = made.plan().sha256
+    with pytest.raises(Stop):
+        made.apply(
+            second, OTHER_REVIEW, files=WatchedCache(made.root, stop_at("after replace", RECEIPT))
+        )
+    aside.rename(path)
+    before = (made.raw(plan), made.raw(second, OTHER_REVIEW))
+    for digest, review in ((plan, REVIEW), (second, OTHER_REVIEW)):
+        ended = made.apply(digest, review)
+        assert (ended.exit_code, ended.code) == (1, INCOMPLETE)
+    assert (made.raw(plan), made.raw(second, OTHER_REVIEW)) == before
+    assert made.there() == list(made.candidates)
+    both = made.plan()
+    assert len(both.closings) == 2
+    assert made.apply(both.sha256, THIRD_REVIEW).code == "committed"
+    assert (made.there(), made.phases()) == ([], [])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
+import shutil
 from typing import Any
 
 import pytest
@@ -17,7 +19,14 @@ from dpone.contracts.retention_receipt import (
     legacy_operation_id,
     receipt_name,
 )
-from dpone.contracts.retention_wal import LEGACY_WAL_SCHEMA, decode_snapshot
+from dpone.contracts.retention_wal import (
+    LEGACY_WAL_SCHEMA,
+    TRANSACTION_SCHEMA,
+    decode_snapshot,
+    encode_snapshot,
+    snapshot_of,
+)
+from dpone.retention import wal
 from faultinject.deletion_worlds import OTHER_REVIEW, World
 from tests.retention.apply.boundaries import ABORTED, stopped
 from tests.retention.caches import number
@@ -81,6 +90,96 @@ def test_what_a_log_of_version_1_had_moved_gets_its_name_back(made: World, phase
     assert snapshot.schema.endswith(".v2")
     (kept,) = snapshot.transactions.values()
     assert (kept.phase, getattr(kept, "operation_id", "?")) == ("restored", None)
+
+
+def _absolute(made: World, root: str) -> None:
+    """Every path of the snapshot becomes absolute, as if it lay below `root`."""
+    value = json.loads(made.wal.read_text())
+    del value["revision"]
+    transactions = {}
+    for key, it in value["transactions"].items():
+        for name in ("original_path", "detached_path", "activation_path"):
+            it[name] = f"{root}/{it[name]}"
+        if "transaction_id" in it:
+            rest = {name: it[name] for name in it if name not in ("transaction_id", "phase")}
+            it["transaction_id"] = sealed_digest({**rest, "schema": TRANSACTION_SCHEMA})
+        transactions[it.get("transaction_id", key)] = it
+    value["transactions"] = transactions
+    made.wal.write_bytes(durable({**value, "revision": sealed_digest(value)}))
+
+
+@pytest.mark.parametrize("root", ["", "/srv/where it lay before"])
+@pytest.mark.parametrize("phase", ["prepared", "detached", "deletion_started", "committed"])
+def test_an_earlier_log_with_absolute_paths_is_ended(made: World, phase: str, root: str) -> None:
+    _legacy_wal(made, phase, is_in_trash=True)
+    if phase == "committed":
+        shutil.rmtree(made.trash)
+    _absolute(made, root or str(made.root))
+    assert made.apply(made.plan().sha256).code == "committed"
+    is_back = phase in ("prepared", "detached")
+    assert (made.there(), made.trashed()) == (list(made.candidates[:is_back]), [])
+
+
+@pytest.mark.parametrize("root", ["", "/srv/where it lay before"])
+def test_an_earlier_operation_with_absolute_paths_is_ended(made: World, root: str) -> None:
+    plan = made.plan().sha256
+    stopped(made, plan, "progress")
+    # Such a release knew no log: its snapshot told everything, without birth times.
+    made.wal.write_bytes(encode_snapshot(snapshot_of(made.recovery().transactions)))
+    made.wal.chmod(0o600)
+    made.log.unlink()
+    root = root or str(made.root)
+    _absolute(made, root)
+    receipt = made.receipt(plan)
+    assert receipt is not None
+    path = made.receipts / receipt_name(receipt.operation_id)
+    value = json.loads(path.read_text())
+    del value["receipt_revision"]
+    for item in value["items"]:
+        item["path"] = f"{root}/{item['path']}"
+    path.write_bytes(durable({**value, "receipt_revision": sealed_digest(value)}))
+    assert made.apply(plan).code == ABORTED
+    closed = made.receipt(plan)
+    assert closed is not None
+    assert closed.deleted_ids == made.candidates[:1]
+    assert made.apply(made.plan().sha256, OTHER_REVIEW).code == "committed"
+    assert (made.there(), made.trashed()) == ([], [])
+
+
+@pytest.mark.parametrize("which", ["original_path", "detached_path", "activation_path"])
+def test_an_absolute_path_that_is_not_of_the_layout_is_no_place(made: World, which: str) -> None:
+    _legacy_wal(made, "detached", is_in_trash=True)
+    value = json.loads(made.wal.read_text())
+    del value["revision"]
+    (found,) = value["transactions"].values()
+    found[which] = f"/srv/{made.deployment(made.candidates[1]).name}"
+    made.wal.write_bytes(durable({**value, "revision": sealed_digest(value)}))
+    before, trashed = made.wal.read_bytes(), made.trashed()
+    ended = made.apply(made.plan().sha256)
+    if which == "activation_path":
+        # Nothing of it was ever moved, so nothing asks for it.
+        assert ended.code == "committed"
+        return
+    assert ended.exit_code == 4
+    assert (made.wal.read_bytes(), made.trashed()) == (before, trashed)
+    assert made.there() == list(made.candidates[1:])
+
+
+def test_what_only_a_snapshot_knows_stays_in_it_when_a_long_log_is_shortened(
+    made: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _legacy_wal(made, "detached", is_in_trash=True)
+    monkeypatch.setattr(wal, "LONG", 0)
+    monkeypatch.setattr(wal, "ENTRIES_MAX", 1)
+    plan = made.plan().sha256
+    with (made.root / ".promotion.lock").open("rb") as file:
+        fcntl.flock(file, fcntl.LOCK_SH)
+        for _ in range(3):
+            assert made.apply(plan, desk=made.desk(promotion_wait_s=0.001)).exit_code == 3
+    assert made.phases() == ["detached", "prepared", "prepared"]
+    monkeypatch.undo()
+    assert made.apply(plan).code == "committed"
+    assert (made.there(), made.trashed()) == ([made.candidates[0]], [])
 
 
 def test_what_a_log_of_version_1_had_begun_to_delete_is_deleted(made: World) -> None:

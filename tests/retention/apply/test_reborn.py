@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from faultinject.deletion_files import WatchedCache, acting_at
-from faultinject.deletion_worlds import OTHER_REVIEW, World
+from faultinject.deletion_files import Stop, WatchedCache, acting_at, stop_at
+from faultinject.deletion_worlds import OTHER_REVIEW, World, unseal, world
 from tests.retention.apply.boundaries import ABORTED, OCCURRENCE, stopped
 
 
@@ -154,3 +154,101 @@ def test_a_cache_that_was_moved_goes_on_where_it_was(made: World, tmp_path: Path
     made.root.rename(tmp_path / "elsewhere")
     made.root = tmp_path / "elsewhere"
     assert made.apply(plan).code == "committed"
+
+
+def _ended_by(made: World, plan: str, how: str) -> None:
+    """The same command again, which may only refuse, or a later plan."""
+    if how == "the same command":
+        assert made.apply(plan).code == ABORTED
+    else:
+        assert made.apply(made.plan().sha256, OTHER_REVIEW).code == "committed"
+    assert made.trashed() == []
+
+
+def _is_sealed(made: World) -> bool:
+    """Whether what is current has its activation, read-only."""
+    return (made.root / "current").stat().st_mode & 0o222 == 0
+
+
+HOW = pytest.mark.parametrize("how", ["the same command", "a later plan"])
+
+
+@HOW
+@pytest.mark.parametrize("at", [("after carry", "deployments/"), ("carry", "activations/")])
+def test_what_is_promoted_after_a_death_between_the_renames_keeps_its_activation(
+    tmp_path: Path, how: str, at: tuple[str, str]
+) -> None:
+    made = world(tmp_path, 2, active=1)
+    first = made.candidates[0]
+    fixture, plan = made.fixture(first), made.plan().sha256
+    inode = made.activation(first).stat().st_ino
+    with pytest.raises(Stop):
+        made.apply(plan, files=WatchedCache(made.root, stop_at(*at)))
+    # It is built again, and promoted with the activation that stands there.
+    assert made.activate(fixture) == first
+    _ended_by(made, plan, how)
+    assert made.activation(first).stat().st_ino == inode
+    assert made.deployment(first).is_dir()
+    assert _is_sealed(made)
+
+
+@HOW
+def test_what_is_current_again_without_being_built_gets_its_name_back(
+    tmp_path: Path, how: str
+) -> None:
+    made = world(tmp_path, 2, active=1)
+    first = made.candidates[0]
+    fixture, plan = made.fixture(first), made.plan().sha256
+    stopped(made, plan, "renamed")
+    (moved,) = made.trash.iterdir()
+    inode = moved.stat().st_ino
+    assert made.activate(fixture) == first
+    shutil.rmtree(made.deployment(first))
+    _ended_by(made, plan, how)
+    assert made.deployment(first).stat().st_ino == inode
+    assert _is_sealed(made)
+
+
+@HOW
+@pytest.mark.parametrize("at", ["renamed", "detached"])
+def test_another_activation_under_the_name_stays(tmp_path: Path, how: str, at: str) -> None:
+    made = world(tmp_path, 2, active=1)
+    first = made.candidates[0]
+    fixture, plan = made.fixture(first), made.plan().sha256
+    stopped(made, plan, at)
+    old = made.activation(first)
+    if old.exists():
+        unseal(old)
+        shutil.rmtree(old)
+    assert made.activate(fixture) == first
+    inode = made.activation(first).stat().st_ino
+    # The activation alone is left of what was built again.
+    shutil.rmtree(made.deployment(first))
+    _ended_by(made, plan, how)
+    assert made.activation(first).stat().st_ino == inode
+    assert _is_sealed(made)
+
+
+def test_what_is_built_again_and_not_promoted_keeps_the_activation_for_a_fresh_review(
+    tmp_path: Path,
+) -> None:
+    made = world(tmp_path, 2, active=1)
+    first = made.candidates[0]
+    plan = made.plan().sha256
+    stopped(made, plan, "renamed")
+    inode = made.rebuild(first)
+    ended = made.apply(plan)
+    assert (ended.code, (ended.fields or {})["reason"]) == (ABORTED, OCCURRENCE)
+    assert made.deployment(first).stat().st_ino == inode
+    assert made.activation(first).stat().st_mode & 0o222 == 0
+    assert made.apply(made.plan().sha256, OTHER_REVIEW).code == "committed"
+    assert (made.there(), made.activation(first).exists()) == ([], False)
+
+
+def test_a_replay_touches_nothing_of_what_was_promoted_again(tmp_path: Path) -> None:
+    made = world(tmp_path, 1, active=1)
+    first = made.candidates[0]
+    fixture, plan = made.fixture(first), made.plan().sha256
+    assert made.apply(plan).code == "committed"
+    assert made.activate(fixture) == first
+    assert (made.apply(plan).code, _is_sealed(made)) == ("committed", True)

@@ -117,6 +117,21 @@ def test_log_and_unended_operations_are_bound_by_the_digest() -> None:
     assert [schema_faults("retention-plan.v1", as_json(it)) for it in plans] == [[], [], [], []]
 
 
+def test_everything_that_was_reviewed_is_bound_by_the_digest() -> None:
+    plans = [
+        plan(),
+        plan(environment="prod"),
+        plan(current_deployment_id=None),
+        # The same candidates, protected otherwise: what stays is reviewed too.
+        plan(protected_ids=[number(1), number(2), number(9)]),
+        plan(items=(*ITEMS, planned(4, "delete", "unreferenced"))),
+        plan(items=[it for it in ITEMS if it.deployment_id is not None]),
+        plan(items=[it for it in ITEMS if it.deployment_id != number(3)]),
+    ]
+    assert len({it.sha256 for it in plans}) == len(plans)
+    assert plan(items=reversed(ITEMS)).sha256 == plan().sha256
+
+
 @pytest.mark.parametrize(
     "changes",
     [
