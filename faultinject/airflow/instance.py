@@ -123,7 +123,9 @@ class Instance:
     def _detection_2(self) -> dict[str, int]:
         return {
             "scheduler_zombie_task_threshold": LOST_S,
-            "zombie_detection_interval": 1,
+            # What is lost is reported at each look until somebody has dealt with it; a report that
+            # comes late would end the next attempt.
+            "zombie_detection_interval": 4,
             "job_heartbeat_sec": 1,
             "min_file_process_interval": 60,
             "parsing_processes": 1,
