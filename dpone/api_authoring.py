@@ -1,7 +1,7 @@
 """The Python interface of authoring: changes of single files that people also edit.
 
-Source: ADR 0023, Python API. Everything here composes what `dpone.wiring` joins; nothing here
-decides.
+Source: ADR 0023, commands and calls. Everything here composes what `dpone.wiring` joins; nothing
+here decides.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Domain catalogs: what they declare, and edits that never change what a person wrote.
 
 Promise: an existing declaration that is exactly the generated one is left alone; one that differs
-in any field is a conflict; nothing is merged. Source: ADR 0023, manifest and schema.
+in any field is a conflict; nothing is merged. Source: ADR 0023, commands and calls.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: paths are project-relative and followed by descriptor; refusals raise an `AuthoringError`
 with a stable code and leave the file as it was; outcomes say what the world did.
-Source: ADR 0023, Python API.
+Source: ADR 0023, commands and calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The authoring commands as one object: plan, report, apply, report.
 
 Promise: without `apply` nothing is written at all; with it the report says what happened, whatever
-happened. The command line and programs use the same object. Source: ADR 0023, public contract.
+happened. The command line and programs use the same object. Source: ADR 0023, commands and calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Whether a file and its directory are fit for a change, each refusal with a code of its own.
 
 Promise: everything that can be known beforehand is refused before anything is written.
-Source: ADR 0023, step 3 and edge cases.
+Source: ADR 0023, step 3.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: the compiled meaning is the same before and after, scalar by scalar; old files stay and are
 named. Linearization point: the catalog's entry where it changes, else the new root.
-Source: the authoring design, commands; ADR 0023, journeys.
+Source: the authoring design, commands; ADR 0023, commands and calls.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What a plan reads: files and names of the project, through the same confined door.
 
 Promise: nothing is written, nothing is followed out of the project, and a pending transaction is
-reported and left alone. Source: ADR 0023, plan mode.
+reported and left alone. Source: ADR 0023, commands and calls.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: a file system that refuses the exchange, or reports success and does something else, is
 found out before a user's file is touched. The scratch names come from the journal's nonce and are
-cleared under its lock. Source: ADR 0023, assumptions; file systems that lie.
+cleared under its lock. Source: ADR 0023, native-platform contract; file systems that lie.
 """
 
 from __future__ import annotations

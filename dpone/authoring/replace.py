@@ -3,7 +3,7 @@
 Promise: the authoritative name is never absent through our action; whatever any program wrote that
 the kernel could show us keeps a name; what the outcome says is true. Linearization point: the
 exchange of the file's name with the side name. Not promised: an `open` for writing that is still
-in flight at the last check. Source: ADR 0023, compare-and-replace.
+in flight at the last check. Source: ADR 0023, compare and replace.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Plans of `dpone init`: a project, a domain, a workload, a DAG; and of `dpone catalog apply`.
 
 Promise: a plan reads and writes nothing; its second apply finds everything identical. What a person
-wrote is compared and never merged. Source: ADR 0023, public contract; the authoring design,
+wrote is compared and never merged. Source: ADR 0023, commands and calls; the authoring design,
 commands.
 """
 

@@ -1,7 +1,7 @@
 """The plan of `dpone init workload`: a route manifest that runs, and its place in the catalog.
 
 Promise: the manifest is decoded as `dpone run` decodes it before anything is planned; the catalog's
-other lines stay as they are. Source: ADR 0023, scope; the authoring design, commands.
+other lines stay as they are. Source: ADR 0023, commands and calls; the authoring design, commands.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Which activations were seen loaded: the history, its revision, and what it is going to be.
 
 Promise: the prospective history follows from the present one and the acknowledgement alone; no
-clock is read. Of version 1 only the digest is kept. Source: ADR 0043, steps 11 and recovery.
+clock is read. Of version 1 only the digest is kept. Source: ADR 0043, step 11.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The values of authoring: what a file is, whose it is, and what a change of it came to.
 
 Promise: outcomes say what the world did, with project-relative names only; no bytes, no absolute
-path and no secret is in any of them. Source: ADR 0023, public contract.
+path and no secret is in any of them. Source: ADR 0023, commands and calls.
 """
 
 from __future__ import annotations

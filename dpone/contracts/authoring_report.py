@@ -1,7 +1,7 @@
 """What the authoring commands print for machines: one closed, versioned object each.
 
 Promise: paths are project-relative, diffs are bounded, and values that look like secrets are
-struck out of them. Source: ADR 0023, public contract; the shapes in use.
+struck out of them. Source: ADR 0023, commands and calls; the shapes in use.
 """
 
 from __future__ import annotations

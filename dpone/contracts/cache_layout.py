@@ -2,7 +2,7 @@
 
 Promise: a name stands for at most one digest and the other way round; file names that are no UTF-8
 have a lossless text; a durable file reads back only when its bytes hold one value, without
-duplicate keys. Paths are relative to the cache's root. Source: ADR 0043, layout and wrong root.
+duplicate keys. Paths are relative to the cache's root. Source: ADR 0043.
 """
 
 from __future__ import annotations

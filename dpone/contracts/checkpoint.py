@@ -1,7 +1,7 @@
 """Partition checkpoints, and the interim guard in their diagnostics.
 
 The shapes are those in use since before the fence existed and stay readable: `diagnostics` is
-open, the guard inside it is closed. Source: ADR 0022, implemented interim mitigation.
+open, the guard inside it is closed. Source: ADR 0022, interim mitigation.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The pointer to what is current, and the audit of how it became that.
 
 The contract is open: whoever promotes may add fields, and whoever rewrites carries them on.
-Promise: what is required is there and has its form. Source: ADR 0043, authority.
+Promise: what is required is there and has its form. Source: ADR 0043.
 """
 
 from __future__ import annotations

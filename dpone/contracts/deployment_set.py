@@ -1,7 +1,7 @@
 """A deployment, its index and its release as they lie in a cache, and what materializing them says.
 
 The three files are open: others add fields. Promise: what is read here is what identifies them; an
-id is the canonical digest of its file without the id. Source: ADR 0043, layout.
+id is the canonical digest of its file without the id. Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The checkpoint of the desired state: what the last reconcile put in force.
 
-Promise: closed, at most `CHECKPOINT_BYTES_MAX` long. Source: ADR 0043, authority.
+Promise: closed, at most `CHECKPOINT_BYTES_MAX` long. Source: ADR 0043.
 """
 
 from __future__ import annotations

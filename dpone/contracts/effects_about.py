@@ -5,8 +5,8 @@ from __future__ import annotations
 from dpone.contracts.effects import About, Effect
 from dpone.contracts.effects_files import ABOUT_FILES
 
-_ADR = "ADR 0022, proposed decision "
-_GUARD = "ADR 0022, implemented interim mitigation"
+_ADR = "ADR 0022, decision "
+_GUARD = "ADR 0022, interim mitigation"
 
 _FENCING: dict[Effect, About] = {
     Effect.FENCING_FENCE: About(
@@ -74,37 +74,37 @@ _FENCING: dict[Effect, About] = {
     ),
     Effect.FENCING_DIVERGE: About(
         "fencing",
-        "ADR 0022, fail-closed recovery",
+        "ADR 0022, decision",
         "Before: the row claims what the target lost. After: it is marked and blocks.",
     ),
     Effect.FENCING_RESOLVE: About(
         "fencing",
-        "ADR 0022, manual recovery",
+        "ADR 0022, decision",
         "Before: the outcome is unknown. After: an operator's answer is in the history for ever.",
     ),
     Effect.FENCING_ADOPT: About(
         "fencing",
-        "ADR 0022, recovery operations",
+        "ADR 0022, consequences",
         "Before: a restored journal could be written by an older attempt. After: it cannot.",
     ),
     Effect.FENCING_REBIND: About(
         "fencing",
-        "ADR 0022, recovery operations",
+        "ADR 0022, consequences",
         "Before: the fence is bound to the earlier target. After: to the one it now lies in.",
     ),
     Effect.FENCING_SHORTEN: About(
         "fencing",
-        "ADR 0022, retention",
+        "ADR 0022, consequences",
         "Before: a fence row carries its receipt. After: all but the result.",
     ),
     Effect.FENCING_FLOOR: About(
         "fencing",
-        "ADR 0022, retention",
+        "ADR 0022, consequences",
         "Before: rows below the floor answer for themselves. After: the floor answers for them.",
     ),
     Effect.FENCING_PRUNE: About(
         "fencing",
-        "ADR 0022, retention",
+        "ADR 0022, consequences",
         "Before: a finished entry is whole. After: it is a tombstone.",
     ),
     Effect.GUARD_ARM: About(

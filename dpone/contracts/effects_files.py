@@ -5,7 +5,7 @@ from __future__ import annotations
 from dpone.contracts.effects import About, Effect
 
 _AUTHORING = "ADR 0023, "
-_RETENTION = "ADR 0043, "
+_RETENTION = "ADR 0043"
 
 ABOUT_FILES: dict[Effect, About] = {
     Effect.AUTHORING_RECORD: About(
@@ -16,7 +16,7 @@ ABOUT_FILES: dict[Effect, About] = {
     ),
     Effect.AUTHORING_REHEARSE: About(
         "authoring",
-        _AUTHORING + "assumptions",
+        _AUTHORING + "native-platform contract",
         "Before: the exchange is untried here. After: two scratch files may be left, "
         "which recovery clears under the journal's lock.",
     ),
@@ -100,152 +100,152 @@ ABOUT_FILES: dict[Effect, About] = {
     ),
     Effect.AUTHORING_RECEIPT: About(
         "authoring",
-        _AUTHORING + "multi-file step 2",
+        _AUTHORING + "multi-file authoring apply, step 2",
         "Before: nobody knows of the new files. After: whose they are outlives the process.",
     ),
     Effect.AUTHORING_FOLDER: About(
         "authoring",
-        _AUTHORING + "multi-file step 2",
+        _AUTHORING + "multi-file authoring apply, step 2",
         "Before: no folder. After: an empty one, which the receipt knows.",
     ),
     Effect.AUTHORING_PUBLISH: About(
         "authoring",
-        _AUTHORING + "multi-file step 2",
+        _AUTHORING + "multi-file authoring apply, step 2",
         "Before: a complete file without a name. After: it has it, and a receipt.",
     ),
     Effect.AUTHORING_WITHDRAW: About(
         "authoring",
-        _AUTHORING + "multi-file step 6",
+        _AUTHORING + "multi-file authoring apply, step 6",
         "Before: an empty folder of ours. After: none.",
     ),
     Effect.AUTHORING_SETTLE: About(
         "authoring",
-        _AUTHORING + "multi-file step 4",
+        _AUTHORING + "multi-file authoring apply, step 4",
         "Before: the receipt could undo the new files. After: they are the project's.",
     ),
     Effect.RETENTION_CLEAR: About(
         "retention",
-        _RETENTION + "receipts",
+        _RETENTION,
         "Before: an unfinished temporary file of ours. After: none.",
     ),
     Effect.RETENTION_CUT: About(
         "retention",
-        _RETENTION + "log",
+        _RETENTION,
         "Before: the log ends in a torn record. After: at its last whole one.",
     ),
     Effect.RETENTION_INTENT: About(
         "retention",
-        _RETENTION + "step 10",
+        _RETENTION + ", step 10",
         "Before: nobody knows of the operation. After: the log knows its intent and the "
         "occurrence of every candidate, and authorises nothing.",
     ),
     Effect.RETENTION_BEGIN: About(
         "retention",
-        _RETENTION + "step 11",
+        _RETENTION + ", step 11",
         "Before: no receipt; the plan is checked again. After: an applying receipt, which "
         "alone authorises deletion.",
     ),
     Effect.RETENTION_HISTORY: About(
         "retention",
-        _RETENTION + "step 11",
+        _RETENTION + ", step 11",
         "Before: the history is the earlier one. After: exactly the revision that the "
         "receipt names.",
     ),
     Effect.RETENTION_DETACH: About(
         "retention",
-        _RETENTION + "step 15",
+        _RETENTION + ", step 15",
         "Before: the deployment has its name. After: it is in the trash, and no reader "
         "can find it.",
         linearizes=True,
     ),
     Effect.RETENTION_DETACH_ACTIVATION: About(
         "retention",
-        _RETENTION + "step 15",
+        _RETENTION + ", step 15",
         "Before: the activation still has its name. After: it is in the trash beside its "
         "deployment.",
     ),
     Effect.RETENTION_PHASE: About(
         "retention",
-        _RETENTION + "step 15",
+        _RETENTION + ", step 15",
         "Before: what is there tells how far it came. After: the log does.",
     ),
     Effect.RETENTION_SCRUB: About(
         "retention",
-        _RETENTION + "step 15",
+        _RETENTION + ", step 15",
         "Before: a whole tree in the trash. After: none of it; in between a half one, "
         "which no reader can find.",
     ),
     Effect.RETENTION_PROGRESS: About(
         "retention",
-        _RETENTION + "step 16",
+        _RETENTION + ", step 16",
         "Before: the log is ahead of the receipt. After: the receipt shows what the log "
         "had confirmed.",
     ),
     Effect.RETENTION_COMMIT: About(
         "retention",
-        _RETENTION + "step 17",
+        _RETENTION + ", step 17",
         "Before: an applying receipt without pending items. After: the outcome that every "
         "replay returns.",
     ),
     Effect.RETENTION_ABORT: About(
         "retention",
-        _RETENTION + "step 14",
+        _RETENTION + ", step 14",
         "Before: an applying receipt that cannot go on. After: closed, its confirmed "
         "outcomes kept.",
     ),
     Effect.RETENTION_RESTORE: About(
         "retention",
-        _RETENTION + "step 2",
+        _RETENTION + ", step 2",
         "Before: an occurrence that may not be deleted is in the trash. After: it has its "
         "name again.",
     ),
     Effect.RETENTION_PRUNE: About(
         "retention",
-        _RETENTION + "step 17",
+        _RETENTION + ", step 17",
         "Before: the log still knows finished transactions. After: a tombstone stands for them.",
     ),
     Effect.RETENTION_COMPACT: About(
         "retention",
-        _RETENTION + "log",
+        _RETENTION,
         "Before: snapshot and log. After: a snapshot that holds both; the log is replayed "
         "over it without effect.",
     ),
     Effect.RETENTION_ACKNOWLEDGE: About(
         "retention",
-        _RETENTION + "acknowledgement",
+        _RETENTION,
         "Before: a restored occurrence waits for a person. After: it was seen.",
     ),
     Effect.RETENTION_ARCHIVE: About(
         "retention",
-        _RETENTION + "archive",
+        _RETENTION,
         "Before: a finished receipt lies among the receipts. After: in the archive, where "
         "a replay finds it.",
     ),
     Effect.RETENTION_REPAIR: About(
         "retention",
-        _RETENTION + "repair",
+        _RETENTION,
         "Before: a directory with another mode or owner. After: as it must be.",
     ),
     Effect.RETENTION_DRIFT: About(
         "retention",
-        _RETENTION + "recovery",
+        _RETENTION,
         "Before: a deleted deployment is there again, and nobody was told. After: a file beside "
         "the receipts says so; the receipt is what it was.",
     ),
     Effect.CACHE_STAGE: About(
         "cache",
-        _RETENTION + "materialize",
+        _RETENTION,
         "Before: nothing. After: a tree under a temporary name that no reader takes for a "
         "deployment.",
     ),
     Effect.CACHE_PUBLISH: About(
         "cache",
-        _RETENTION + "materialize",
+        _RETENTION,
         "Before: a complete tree under its temporary name. After: under its own.",
     ),
     Effect.CACHE_PROMOTE: About(
         "cache",
-        _RETENTION + "materialize",
+        _RETENTION,
         "Before: the earlier deployment is current. After: the new one.",
         linearizes=True,
     ),

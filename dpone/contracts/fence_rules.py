@@ -1,7 +1,7 @@
 """The fence's decisions as pure functions of one row: what a claim and a seal may do.
 
 Every transactional target reads the row inside its atomic unit, asks one of these, and writes
-what it is told. Source: ADR 0022, proposed decision 3.
+what it is told. Source: ADR 0022, decision 3.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Who an operation is: the same for every attempt, different for everything else.
 
 `operation_id` depends on nothing that differs between attempts: no try number, clock, host, hash
-seed, locale, dict order or positional index. Source: ADR 0022, proposed decision 1.
+seed, locale, dict order or positional index. Source: ADR 0022, decision 1.
 """
 
 from __future__ import annotations

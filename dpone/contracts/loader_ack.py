@@ -2,7 +2,7 @@
 
 Promise: closed, at most `ACK_BYTES_MAX` long, without duplicate keys and numbers that are none;
 loaded and skipped DAGs are sorted, unique and disjoint. Retention accepts version 2 alone, and only
-when everything was loaded. Source: ADR 0043, authority.
+when everything was loaded. Source: ADR 0043.
 """
 
 from __future__ import annotations

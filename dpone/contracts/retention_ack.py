@@ -2,7 +2,7 @@
 
 Version 2 is cumulative by transaction id, so that an unrelated write to the log does not reopen
 what was acknowledged. Version 1 is upgraded only when revision and set are exactly those of the
-snapshot. Promise: closed, at most `ACK_BYTES_MAX` long. Source: ADR 0043, compatibility.
+snapshot. Promise: closed, at most `ACK_BYTES_MAX` long. Source: ADR 0043.
 """
 
 from __future__ import annotations

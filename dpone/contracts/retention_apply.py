@@ -2,8 +2,7 @@
 
 Versions 1 and 2 have exactly their historical fields. Version 3 is strict: a deletion is shown only
 with its review and its committed receipt, and without a deletion none of those fields is there.
-Promise: nothing is made up; the version changes what is shown and nothing else. Source: ADR 0043,
-compatibility.
+Promise: nothing is made up; the version changes what is shown and nothing else. Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: each manifest holds the digest of the one before and of every receipt's bytes, so that a
 missing or changed one is noticed; a receipt in the archive has the bytes that it had among the
-receipts. Source: ADR 0043, section 5.
+receipts. Source: ADR 0043.
 """
 
 from __future__ import annotations

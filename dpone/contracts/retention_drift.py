@@ -1,7 +1,7 @@
 """What came back under the name of a deletion that is committed.
 
 A committed receipt is evidence and never changes; what is found later is told here, beside the
-receipts and never among them. Source: ADR 0043, section recovery.
+receipts and never among them. Source: ADR 0043.
 """
 
 from __future__ import annotations

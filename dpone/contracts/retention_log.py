@@ -4,7 +4,7 @@ A frame is a 4-byte big-endian length, the 4-byte CRC-32 of the payload, and the
 as canonical JSON. Promise: a frame is read whole or not at all, so the records of one `batch` hold
 together. Where a frame is bad, everything behind it is the torn end of the last append, unless
 a complete frame follows anywhere behind it: then the log is corrupt and nothing may be cut.
-Source: ADR 0043, WAL.
+Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """The plan of a deletion: what is protected, what would be deleted, what is left alone, and why.
 
 Promise: the digest binds everything that a person reviews, with paths relative to the cache's root;
-what is printed is what was digested. The digest binds ids, not occurrences. Source: ADR 0043,
-sections 1 and 5.
+what is printed is what was digested. The digest binds ids, not occurrences. Source: ADR 0043.
 """
 
 from __future__ import annotations

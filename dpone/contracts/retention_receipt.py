@@ -2,7 +2,7 @@
 
 Promise: closed, at most `RECEIPT_BYTES_MAX` long; the operation id follows from what was reviewed;
 a receipt in its last state has no pending item; nothing in it looks like a secret or a connection.
-There is no way from `committed` to anything else. Source: ADR 0043, identity and state machine.
+There is no way from `committed` to anything else. Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: closed, at most `SNAPSHOT_BYTES_MAX` long; a transaction's id follows from everything but
 its phase; what a snapshot says of its transactions is derived from them. A transaction of version 1
-belongs to no operation and authorises nothing. Source: ADR 0043, WAL.
+belongs to no operation and authorises nothing. Source: ADR 0043.
 """
 
 from __future__ import annotations

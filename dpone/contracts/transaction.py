@@ -3,7 +3,7 @@
 Promise: the record is closed, at most `JOURNAL_BYTES_MAX` long and holds names, digests and
 identities only. The phase is one digit at a fixed offset, so that one write of one byte moves it
 and no crash can tear it. `staging` alone leaves the desired identity open, at full width.
-Source: ADR 0023, artifacts and evidence; version 1 is what an earlier release wrote.
+Source: ADR 0023, commands and calls; version 1 is what an earlier release wrote.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: after a run that died or failed between arming and closing, the next run of the same
 tables stops before it touches the target. Not promised, and said in every outcome: no operation
 identity, no compare-and-set, no exclusion of concurrent workers, no reconciliation.
-Source: ADR 0022, implemented interim mitigation.
+Source: ADR 0022, interim mitigation.
 """
 
 from __future__ import annotations

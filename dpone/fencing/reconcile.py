@@ -1,6 +1,6 @@
 """What every attempt does before it touches a target: ask, compare, seal, settle.
 
-Source: ADR 0022, proposed decision 5. Promise: when `settle` returns, the fence shows the change,
+Source: ADR 0022, decision 5. Promise: when `settle` returns, the fence shows the change,
 or it is sealed against every earlier attempt, or nobody concluded anything and an error says so.
 """
 

@@ -2,7 +2,7 @@
 
 Promise: the acknowledgement is cumulative by transaction id; an unrelated write to the log does not
 reopen it; what is archived needs none any more. Version 1 is upgraded only when it is about exactly
-this snapshot. Source: ADR 0043, compatibility.
+this snapshot. Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: the manifest is durable before the first receipt moves; a receipt keeps its bytes and is at
 every moment either among the receipts or in the archive, and one that is missing or not the one
 that its manifest digests is named; an interrupted move goes on with the next one.
-Source: ADR 0043, section 5.
+Source: ADR 0043.
 """
 
 from __future__ import annotations

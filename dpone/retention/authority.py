@@ -2,7 +2,7 @@
 
 Promise: an `Authority` exists only when all of them agree, and its digest changes when any of them
 does; a newer time in the same acknowledgement changes nothing. Not promised: that they agree a
-moment later; whoever deletes reads again under the promotion lock. Source: ADR 0043, section 3.
+moment later; whoever deletes reads again under the promotion lock. Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """A cache as it lies on disk: its marker, its control files, and what earlier operations left.
 
 Promise: nothing is written; no link is followed; a directory without our marker is read no further.
-What cannot be relied on is a typed error that names the file. Source: ADR 0043, sections 2 and 7.
+What cannot be relied on is a typed error that names the file. Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether an operation has room, found out before it begins.
 
-Source: ADR 0043, WAL, receipt, cost; section 5.
+Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: nothing is changed; one open directory at a time, no recursion, no link followed. Found are
 mount points (also of the same file system), entries of another owner, immutable entries,
 directories that their owner could not open up, and one above in which this user may not rename.
-Source: ADR 0043, deleting a tree.
+Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tells what came back under the name of a committed deletion; the receipt stays as it is.
 
 Promise: nothing else is written, and a drift that cannot be recorded keeps nobody from the receipt.
-Source: ADR 0043, section recovery.
+Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: nothing is written; one entry is held at a time; what is not a complete and valid
 deployment is in quarantine and is never deleted. Names that file systems make by themselves and
-unfinished directories are reported apart. Source: ADR 0043, sections 5 and 6.
+unfinished directories are reported apart. Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: a directory is complete and synced under an unfinished name before it gets its own; a
 second run changes nothing; what stands at a name and is not what would be written is refused.
 Activating is a promotion: audit, link, pointer, checkpoint, each replaced whole; a crash between
-them is repaired by the same command. Source: ADR 0043, layout.
+them is repaired by the same command. Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: nothing is written; each file is read once; the plan follows from the cache and the options
 alone, so the clock changes its warnings and nothing else. Where control state cannot be relied on,
-the entries are still shown, and there is no plan. Source: ADR 0043, sections 1 and 5.
+the entries are still shown, and there is no plan. Source: ADR 0043.
 """
 
 from __future__ import annotations

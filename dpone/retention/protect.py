@@ -1,7 +1,7 @@
 """What protects a deployment: being current, being the way back, being named, being in evidence.
 
 Promise: an evidence file counts as a whole or not at all; a malformed id rejects it. Source:
-ADR 0043, protection.
+ADR 0043.
 """
 
 from __future__ import annotations

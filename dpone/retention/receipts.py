@@ -3,7 +3,7 @@
 Promise: a receipt is replaced whole and durable; one that is torn, foreign, or of another owner or
 mode is named, left as it is, and blocks; our own unfinished temporaries are cleared; what file
 systems put there by themselves is tolerated. Memory does not grow with their number.
-Source: ADR 0043, failure table; sections 5 and 8.
+Source: ADR 0043.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Sets the mode of our own control directories back, after a remount changed it.
 
 Promise: only modes of what belongs to this user are set; an owner is never changed, and never is a
-second directory made; files of another owner are named, and stay readable. Source: ADR 0043,
-section 5.
+second directory made; files of another owner are named, and stay readable. Source: ADR 0043.
 """
 
 from __future__ import annotations

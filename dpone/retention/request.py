@@ -1,6 +1,6 @@
 """What an apply is asked for, what it asks of the cache, and what became of it.
 
-Source: ADR 0043, public contracts; steps 3 and 8.
+Source: ADR 0043, steps 3 and 8.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Promise: nothing outside the tree is changed, whatever its entries are or become
 system is mounted in it meanwhile; memory and descriptors do not grow with it; only directories of
 the tree are opened up, never a file, which may have other links. Not promised: that a tree can be
 deleted; the first entry that cannot ends it, and what is left is still in the trash. Source: ADR
-0043, deleting a tree.
+0043.
 """
 
 from __future__ import annotations

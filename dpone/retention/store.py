@@ -1,7 +1,7 @@
 """Small control files that are replaced whole: written aside, synced, renamed over, synced again.
 
 Promise: whoever reads one sees the earlier or the new bytes; what a crash left is a temporary of
-ours, known by its name and its owner, and is cleared. Source: ADR 0043, receipt replacements.
+ours, known by its name and its owner, and is cleared. Source: ADR 0043.
 """
 
 from __future__ import annotations

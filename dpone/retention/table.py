@@ -1,7 +1,7 @@
 """A plan for people: a table with reasons and sizes, notes, and the command that applies it.
 
 Promise: it says nothing that the plan does not; what a shell would obey is quoted. Source:
-ADR 0043, section 1.
+ADR 0043.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: a record is durable when its append returned, or with the next one; an older log over a
 newer snapshot changes nothing; a torn end is cut before the first append and never by a reader;
-after a failed write this process does not use the log again. Source: ADR 0043, WAL, receipt, cost.
+after a failed write this process does not use the log again. Source: ADR 0043.
 """
 
 from __future__ import annotations

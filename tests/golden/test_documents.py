@@ -62,3 +62,27 @@ def test_every_error_code_has_its_section() -> None:
     page = (ROOT / "docs/reference/errors.md").read_text(encoding="utf-8")
     missing = [kind.code for kind in reference.error_classes() if f"</a>{kind.code}\n" not in page]
     assert missing == []
+
+
+_CITED = re.compile(r"ADR (\d{4}), ([a-z][a-z -]*[a-z])")
+_STEP = re.compile(r"(?:steps?|decision) ?(?:\d.*)?")
+
+
+def test_every_section_of_a_decision_that_the_code_cites_is_there() -> None:
+    headings = {
+        page.name[:4]: {
+            line.strip("# ").lower()
+            for line in page.read_text(encoding="utf-8").splitlines()
+            if line.startswith("##")
+        }
+        for page in (ROOT / "docs/adr").glob("*.md")
+    }
+    cited = {
+        (found.group(1), found.group(2), path.relative_to(ROOT).as_posix())
+        for path in (ROOT / "dpone").rglob("*.py")
+        for found in _CITED.finditer(" ".join(path.read_text(encoding="utf-8").split()))
+    }
+    assert len(cited) > 20
+    assert [
+        it for it in sorted(cited) if not _STEP.fullmatch(it[1]) and it[1] not in headings[it[0]]
+    ] == []
