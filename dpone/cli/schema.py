@@ -24,9 +24,13 @@ def schema(
     from dpone.contracts.published import NAMES, json_schema
 
     if name is None:
-        from dpone.contracts.run_report import SchemaList
+        listed = None
+        if session.is_json:
+            # People need no contract to read names, and would wait for its import.
+            from dpone.contracts.run_report import SchemaList
 
-        session.print(SchemaList(names=NAMES), "\n".join(NAMES))
+            listed = SchemaList(names=NAMES)
+        session.print(listed, "\n".join(NAMES))
         return
     if name not in NAMES:
         from dpone.contracts.errors_loading import SchemaUnknown

@@ -328,3 +328,18 @@ def test_a_query_on_the_target_itself_is_refused(project: Project) -> None:
     project.route(source="{query: {connection: w, sql: SELECT 1 AS id}}")
     said = project.run()
     assert (said.code, said.codes) == (4, ["DPONE_CONNECTOR_UNSUPPORTED"])
+
+
+def test_a_list_of_names_for_people_loads_no_contract() -> None:
+    """Its start-up has a bound (bench/startup.py), and the contracts cost a third of it."""
+    program = (
+        "import sys\n"
+        "from dpone.cli.main import main\n"
+        "try:\n    main(['schema'])\n"
+        "except SystemExit as end:\n    print(end.code, 'msgspec' in sys.modules)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert "dpone.route.v1" in done.stdout
+    assert done.stdout.splitlines()[-1] == "0 False"
