@@ -24,6 +24,10 @@ DOMAINS, WORKLOADS = 100, 100
 SYNCS = 7
 _LIBC = ctypes.CDLL(None, use_errno=True)
 _SET_LEASE, _GET_LEASE, _SET_SIGNAL, _EXCHANGE = 1024, 1025, 10, 2
+_NOFOLLOW, _EMPTY_PATH = 0x100, 0x1000
+# What a look of ours asks for: the basics, the birth time and the mount.
+_MASK = 0x7FF | 0x800 | 0x1000 | 0x4000
+_BUFFER = ctypes.create_string_buffer(256)
 
 
 def authoring_figures() -> Iterator[Figure]:
@@ -93,61 +97,82 @@ def _bare_replace(root: Path, desired: bytes) -> None:
     folder = os.open(root, os.O_RDONLY | os.O_DIRECTORY)
     os.fpathconf(folder, "PC_NAME_MAX")
     os.urandom(16)
-    _looks(folder, ".draft", ".journal", "file.yaml")
+    _looks(folder, b".draft")
+    _stats(folder, ".journal", "file.yaml")
     held = _read(folder, "file.yaml")
-    os.fstat(held)
-    _looks(folder, ".", "file.yaml", ".")
+    _looks(held, b"")
+    _looks(folder, b"", b"file.yaml")
     os.access(".", os.W_OK | os.X_OK, dir_fd=folder, effective_ids=True)
+    os.geteuid()
+    os.fstatvfs(held)
     staged = _nameless(folder, held, desired)
+    _looks(held, b"")
     os.urandom(16)
-    _looks(folder, "/proc/self/fd")
+    _looks(staged, b"")
+    _stats(folder, "/proc/self/fd")
     journal = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600, dir_fd=folder)
     fcntl.flock(journal, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.write(journal, b"x" * 543)
+    os.write(journal, b"x" * 546)
     os.fsync(journal)
     _link(journal, folder, ".journal")
     os.fsync(folder)
-    _looks(folder, ".")
+    _attributes(staged)
     _link(staged, folder, ".side")
     _LIBC.renameat2(folder, b"file.yaml", folder, b".side", _EXCHANGE)
-    _looks(folder, ".side")
+    _looks(folder, b".side")
     os.fsync(folder)
-    os.fstat(held)
+    _attributes(held)
     for name in (".side", "file.yaml"):
-        _looks(folder, name)
-        os.close(_read(folder, name))
-    _looks(folder, ".side")
+        _stats(folder, name)
+        os.close(_read(folder, name, looks=True))
+    _stats(folder, ".side")
     _retire(folder, journal)
     os.unlink(".journal", dir_fd=folder)
     os.fsync(folder)
+    _looks(folder, b".recovery")
     for descriptor in (journal, staged, held, folder):
         os.close(descriptor)
 
 
 def _retire(folder: int, journal: int) -> None:
     old = os.open(".side", os.O_RDONLY | os.O_NOFOLLOW, dir_fd=folder)
+    os.fstat(old)
     os.fstatvfs(old)
     fcntl.fcntl(old, _SET_SIGNAL, 23)
     fcntl.fcntl(old, _SET_LEASE, fcntl.F_RDLCK)
+    _looks(old, b"")
     _twice(old)
     os.pwrite(journal, b"3", 9)
     os.fdatasync(journal)
     fcntl.fcntl(old, _GET_LEASE)
+    _attributes(old)
     os.unlink(".side", dir_fd=folder)
     fcntl.fcntl(old, _GET_LEASE)
     os.close(old)
     os.fsync(folder)
 
 
-def _looks(folder: int, *names: str) -> None:
+def _stats(folder: int, *names: str) -> None:
     for name in names:
         with suppress(FileNotFoundError):
             os.stat(name, dir_fd=folder, follow_symlinks=False)
 
 
-def _read(folder: int, name: str) -> int:
+def _looks(folder: int, *names: bytes) -> None:
+    for name in names:
+        _LIBC.statx(folder, name, _NOFOLLOW if name else _EMPTY_PATH, _MASK, _BUFFER)
+
+
+def _attributes(held: int) -> None:
+    os.fstat(held)
+    os.listxattr(held)
+
+
+def _read(folder: int, name: str, *, looks: bool = False) -> int:
     held = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
     os.fstat(held)
+    if looks:
+        _looks(held, b"")
     _twice(held)
     return held
 
@@ -161,20 +186,20 @@ def _twice(held: int) -> None:
 
 
 def _nameless(folder: int, like: int, data: bytes) -> int:
-    _looks(folder, "/proc/self/fd")
+    _stats(folder, "/proc/self/fd")
     descriptor = os.open(".", os.O_TMPFILE | os.O_RDWR, 0o600, dir_fd=folder)
     os.write(descriptor, data)
     os.fstat(like)
     os.fstat(descriptor)
     os.fchmod(descriptor, 0o644)
-    for _ in range(2):
-        os.listxattr(like)
-        os.listxattr(descriptor)
+    os.listxattr(like)
+    os.listxattr(descriptor)
     os.fstat(descriptor)
+    os.listxattr(like)
+    os.listxattr(descriptor)
     os.fsync(descriptor)
     reading = os.open(f"/proc/self/fd/{descriptor}", os.O_RDONLY)
     os.close(descriptor)
-    os.fstat(reading)
     return reading
 
 

@@ -103,11 +103,14 @@ class EarlierTransaction(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             raise ValueError("exchange_name is no side name of that release")
 
 
+_ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+
+
 def encode(transaction: Transaction) -> bytes:
     """The bytes of a journal, the phase's digit first."""
     fields = plain(transaction)
     phase = int(fields.pop("phase"))
-    rest = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    rest = _ENCODER.encode(fields)
     return _PHASE + str(phase).encode() + b"," + rest[1:].encode() + b"\n"
 
 

@@ -21,6 +21,7 @@ from dpone.adapters.posix.held import (
     PosixRecord,
     Syncs,
     is_overlay,
+    ported,
     shut,
     sync,
     translated,
@@ -93,8 +94,7 @@ class PosixFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            with translated(leaf):
-                raise error
+            raise ported(error, leaf) from error
 
     def names(self, limit: int) -> Iterator[str]:
         """The names in the directory."""
@@ -128,13 +128,13 @@ class PosixFolder:
         except FileNotFoundError:
             return None
         except OSError as error:
-            with translated(leaf):
-                raise error
+            raise ported(error, leaf) from error
         try:
-            with translated(leaf):
-                is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
-            if not is_regular:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
                 raise files.NotRegular(leaf)
+        except OSError as error:
+            shut(descriptor)
+            raise ported(error, leaf) from error
         except BaseException:
             shut(descriptor)
             raise

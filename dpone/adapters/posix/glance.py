@@ -20,6 +20,7 @@ _SYMLINK_NOFOLLOW, _EMPTY_PATH = 0x100, 0x1000
 # A mount's plain number is given again once it is gone; the unique one (Linux 6.8) never is, in one
 # boot. A kernel that does not know it answers with the plain one.
 _BASIC, _BIRTH, _MOUNT, _UNIQUE_MOUNT = 0x7FF, 0x800, 0x1000, 0x4000
+_WANTED = _BASIC | _BIRTH | _MOUNT | _UNIQUE_MOUNT
 _SECOND_NS = 1_000_000_000
 _IMMUTABLE = 0x10 | 0x20  # immutable, append-only
 
@@ -28,6 +29,7 @@ _IMMUTABLE = 0x10 | 0x20  # immutable, append-only
 # mode, ino, size, blocks, attributes_mask; four times; four device numbers; mount.
 _ANSWER = struct.Struct("=IIQIIIHxxQQQQ qIxxxx qIxxxx qIxxxx qIxxxx IIIIQ")
 _Buffer = ctypes.c_char * 256
+_KINDS = {stat.S_IFREG: Kind.FILE, stat.S_IFDIR: Kind.FOLDER, stat.S_IFLNK: Kind.LINK}
 
 
 def _native() -> Any:
@@ -65,7 +67,7 @@ def at_descriptor(descriptor: int) -> Look:
 def _ask(descriptor: int, name: bytes, flags: int) -> Look:
     assert _statx is not None
     buffer = _Buffer()
-    if _statx(descriptor, name, flags, _BASIC | _BIRTH | _MOUNT | _UNIQUE_MOUNT, buffer) != 0:
+    if _statx(descriptor, name, flags, _WANTED, buffer) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     (mask, _, attributes, links, owner, group, mode, inode, size, *rest) = _ANSWER.unpack_from(
@@ -106,8 +108,4 @@ def _portable(found: os.stat_result) -> Look:
 
 
 def _kind(mode: int) -> Kind:
-    if stat.S_ISREG(mode):
-        return Kind.FILE
-    if stat.S_ISDIR(mode):
-        return Kind.FOLDER
-    return Kind.LINK if stat.S_ISLNK(mode) else Kind.OTHER
+    return _KINDS.get(stat.S_IFMT(mode), Kind.OTHER)

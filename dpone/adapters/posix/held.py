@@ -15,7 +15,6 @@ import signal
 import stat
 import sys
 from collections.abc import Callable
-from contextlib import suppress
 
 from dpone.adapters.posix import glance
 from dpone.contracts.authoring import Look, Proof
@@ -66,16 +65,21 @@ class translated:  # noqa: N801 - read as the verb that it is: with translated(l
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
         if isinstance(error, OSError):
-            kind = _ERRORS.get(error.errno or 0, files.FilesError)
-            raise kind(self.leaf, errno.errorcode.get(error.errno or 0, "")) from error
+            raise ported(error, self.leaf) from error
+
+
+def ported(error: OSError, leaf: str) -> files.FilesError:
+    """The port's error, for the calls of which there are so many that even a block costs."""
+    kind = _ERRORS.get(error.errno or 0, files.FilesError)
+    return kind(leaf, errno.errorcode.get(error.errno or 0, ""))
 
 
 def sync(descriptor: int, leaf: str = "") -> None:
     """Have a file or directory durable. Raises `SyncFailed`; never to be repeated after that."""
     try:
-        full = getattr(fcntl, "F_FULLFSYNC", None)
-        if full is not None and sys.platform == "darwin":
-            fcntl.fcntl(descriptor, full)
+        # A plain sync leaves the data in the drive's own memory there.
+        if sys.platform == "darwin":
+            fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
         else:
             os.fsync(descriptor)
     except OSError as error:
@@ -114,16 +118,20 @@ class PosixHeld:
 
     def look(self) -> Look:
         """What the open file is now."""
-        with translated(self.leaf):
+        try:
             return glance.at_descriptor(self.descriptor)
+        except OSError as error:
+            raise ported(error, self.leaf) from error
 
     def read(self, bytes_max: int) -> bytes:
         """All bytes, read twice."""
-        with translated(self.leaf):
+        try:
             before = _stamp(self.descriptor)
             data = self._read(bytes_max)
             again = self._read(bytes_max)
             after = _stamp(self.descriptor)
+        except OSError as error:
+            raise ported(error, self.leaf) from error
         if data != again or before != after or len(data) != after[0]:
             raise files.ChangedDuringRead(self.leaf)
         return data
@@ -141,9 +149,11 @@ class PosixHeld:
 
     def attributes(self) -> files.Attributes:
         """Mode, owner, group and extended attributes."""
-        with translated(self.leaf):
+        try:
             found = os.fstat(self.descriptor)
             extended = tuple(sorted(attributes_of(self.descriptor).items()))
+        except OSError as error:
+            raise ported(error, self.leaf) from error
         return stat.S_IMODE(found.st_mode), found.st_uid, found.st_gid, extended
 
     def prove(self) -> Proof:
@@ -216,8 +226,10 @@ class PosixRecord(PosixHeld):
 
 def shut(descriptor: int) -> None:
     """Close; what had to be durable was synced before, so a late failure says nothing of it."""
-    with suppress(OSError):
+    try:  # noqa: SIM105 - stands around every call, and a context manager costs as much as the close
         os.close(descriptor)
+    except OSError:
+        pass
 
 
 def write_all(descriptor: int, data: bytes) -> None:
