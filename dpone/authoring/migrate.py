@@ -122,11 +122,11 @@ def _named(tree: Tree, documents: Documents, path: str) -> str:
     if len(parts) != 3 or parts[0] != "workloads":
         return ""
     data = tree.read(catalog_path(parts[1]))
-    return "" if data is None else _manifest_in(documents, data, parts[2])
+    return "" if data is None else _manifest_in(documents.view(data, "catalog").value, parts[2])
 
 
-def _manifest_in(documents: Documents, data: bytes, workload: str) -> str:
-    value: Value | None = documents.view(data, "catalog").value
+def _manifest_in(catalog: Value, workload: str) -> str:
+    value: Value | None = catalog
     for key in ("workloads", workload, "manifest"):
         value = value.get(key) if isinstance(value, Entries) else None
     return value.text if isinstance(value, Scalar) else ""
@@ -212,7 +212,7 @@ def _workloads(documents: Documents, data: bytes, root: str) -> list[str]:
     listed = value.get("workloads") if isinstance(value, Entries) else None
     if not isinstance(listed, Entries):
         return []
-    return [key for key in listed if _manifest_in(documents, data, key) == root]
+    return [key for key in listed if _manifest_in(value, key) == root]
 
 
 def _with_manifest(documents: Documents, data: bytes, workload: str, old: str, new: str) -> bytes:
