@@ -68,3 +68,23 @@ def test_a_write_killed_at_every_call_is_whole_or_not_there(
             raise AssertionError(f"more than {CALLS_MAX} calls")
     assert landed[False] > 0
     assert landed[True] > 0
+
+
+@pytest.mark.kill
+@pytest.mark.parametrize("package", places.discovered("journal"))
+def test_a_repeated_write_that_is_killed_changes_nothing(
+    resources: Resources, zygote: Zygote, package: str
+) -> None:
+    with JOURNALS[package](resources) as place:
+        machine = JournalMachine(place, zygote, Counter())
+        machine.opened()
+        machine.create("a", 0)
+        held = machine.current("a")
+        machine.advance(held, [model.START], False, False, True, 0)
+        for share in (0, 50, 99):
+            machine.killed_inside_an_advance(held, share, False, True)
+            machine.rows_agree()
+            machine.histories_agree()
+    assert machine.seen["advance True"] == 1
+    assert machine.seen["killed, landed True"] == 0
+    assert machine.seen["killed, landed False"] > 0
