@@ -22,7 +22,7 @@ from dpone.loading.manifest import manifest_of
 from dpone.loading.pipeline import Found, is_pipeline, route_in
 from dpone.ports.source import Source
 
-_CLIENTS = {"duckdb": "duckdb", "postgres": "psycopg"}
+_CLIENTS = {"duckdb": "duckdb", "opentelemetry": "opentelemetry.trace", "postgres": "psycopg"}
 _FILE_KINDS = ("duckdb", "sqlite")
 
 
@@ -33,7 +33,7 @@ def adapter(package: str, module: str) -> Any:
         try:
             importlib.import_module(client)
         except ModuleNotFoundError as error:
-            if error.name == client:
+            if error.name in (client, client.partition(".")[0]):
                 raise ExtraMissing(extra=package) from None
             raise
     return importlib.import_module(f"dpone.adapters.{package}.{module}")

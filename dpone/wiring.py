@@ -30,6 +30,7 @@ from dpone.ports.journal import Journal
 from dpone.ports.loader import Loader
 from dpone.ports.probe import Probe, quiet
 from dpone.ports.target import Target
+from dpone.ports.telemetry import Telemetry
 from dpone.routes import Route, adapter
 
 if TYPE_CHECKING:
@@ -126,6 +127,23 @@ def checkpoints(journal: Journal) -> Checkpoints:
     package = type(journal).__module__.split(".")[-2]
     module = adapter(package, "checkpoint")
     found: Checkpoints = getattr(module, f"{package.capitalize()}Checkpoints")(journal)
+    return found
+
+
+def telemetry(environ: Mapping[str, str], version: str) -> Telemetry:
+    """What watches one call, as `DPONE_TELEMETRY` names it. Raises `SpecInvalid`, `ExtraMissing`.
+
+    The trace that the caller is part of is taken from `TRACEPARENT` and `TRACESTATE`.
+    """
+    kind = environ["DPONE_TELEMETRY"]
+    if kind != "opentelemetry":
+        raise SpecInvalid(what="telemetry", spec=kind, known="opentelemetry")
+    carrier = {
+        name: environ[name.upper()]
+        for name in ("traceparent", "tracestate")
+        if name.upper() in environ
+    }
+    found: Telemetry = adapter(kind, "telemetry").OpenTelemetry(version, carrier)
     return found
 
 

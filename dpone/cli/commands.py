@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import io
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
@@ -103,9 +104,22 @@ def run(arguments: Sequence[str], signals: Interrupts, probe: Probe | None) -> i
             stream.reconfigure(errors="backslashreplace")
     # A misuse is found before the command runs, and is reported in the format asked for too.
     session.format = format_of(arguments)
-    code = _run(session, list(arguments))
+    code = _watched(session, list(arguments))
     with signals.held():
         return session.ended(code)
+
+
+def _watched(session: Session, arguments: list[str]) -> int:
+    """Run a command; where the environment asks for telemetry, it is watched."""
+    if os.environ.get("DPONE_TELEMETRY"):
+        from dpone import wiring
+        from dpone.contracts.errors import DponeError
+
+        try:
+            session.telemetry = wiring.telemetry(os.environ, dpone.__version__)
+        except DponeError as error:
+            return session.fail(error)
+    return _run(session, arguments)
 
 
 def _run(session: Session, arguments: list[str]) -> int:

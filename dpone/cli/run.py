@@ -120,19 +120,16 @@ def _load(
                 session.complain(report.error)
     with signals.held():
         code = _code(done, exit_code_of(done), signals)
-        if session.is_json:
-            whole = RunReport(
-                route=route.manifest.route,
-                environment=route.project.environment,
-                manifest=route.name,
-                exit_code=code,
-                operations=tuple(done),
-            )
-            session.print(
-                whole, "\n".join([*(_line(item, width) for item in done), _summary(done)])
-            )
-        else:
-            session.print(None, _summary(done))
+        whole = RunReport(
+            route=route.manifest.route,
+            environment=route.project.environment,
+            manifest=route.name,
+            exit_code=code,
+            operations=tuple(done),
+        )
+        # The lines of the operations are there already, where they are not one object.
+        told = [_line(item, width) for item in done] if session.is_json else []
+        session.print(whole, "\n".join([*told, _summary(done)]))
     return code
 
 

@@ -22,6 +22,7 @@ from dpone.cli.interrupt import Interrupts
 if TYPE_CHECKING:
     from dpone.contracts.errors import DponeError
     from dpone.ports.probe import Probe
+    from dpone.ports.telemetry import Telemetry
 
 
 class Format(StrEnum):
@@ -53,7 +54,8 @@ def plain_app(about: str = "") -> typer.Typer:
 class Session:
     """One call: its probe, its format, and whether its answer was already printed.
 
-    `unwritten`: why stdout took no answer; empty as long as it takes what is printed.
+    `unwritten`: why stdout took no answer; empty as long as it takes what is printed. `refused`:
+    the code of the error that ended the call. `telemetry`: who else is told; by default nobody.
     """
 
     def __init__(self, probe: Probe | None = None, signals: Interrupts | None = None) -> None:
@@ -61,13 +63,17 @@ class Session:
         self.format = Format.TEXT
         self.signals = signals or Interrupts()
         self.unwritten = ""
+        self.command = "dpone"
+        self.refused = ""
+        self.telemetry: Telemetry | None = None
 
     @property
     def probe(self) -> Probe:
         """What observes the effects of this call; by default nothing does."""
         from dpone.ports.probe import quiet
 
-        return self._probe or quiet
+        probe = self._probe or quiet
+        return probe if self.telemetry is None else self.telemetry.watching(probe)
 
     @property
     def is_json(self) -> bool:
@@ -83,6 +89,8 @@ class Session:
         """Print the result: `value` for programs, `text` for people."""
         with self.signals.held():
             self.signals.told_it = True
+            if self.telemetry is not None:
+                self.telemetry.reported(value)
             words = _encoded(value) if self.is_json else text
             self._write(words, instead=text or words)
 
@@ -118,6 +126,7 @@ class Session:
     def fail(self, error: DponeError) -> int:
         """Print an error and return its exit code."""
         with self.signals.held():
+            self.refused = error.code
             if self.is_json and not self.answered:
                 self.signals.told_it = True
                 self._write(_encoded(error.report()), instead="")
@@ -146,7 +155,10 @@ class Session:
         from dpone.contracts.errors import EXIT_CLOSED, EXIT_DONE
 
         is_stuck = self.is_stuck()
-        return EXIT_CLOSED if is_stuck and code == EXIT_DONE else code
+        code = EXIT_CLOSED if is_stuck and code == EXIT_DONE else code
+        if self.telemetry is not None:
+            self.telemetry.ended(self.command, code, self.refused)
+        return code
 
     def _write(self, text: str, *, instead: str) -> None:
         """Print to stdout, or `instead` to stderr once stdout took nothing.
@@ -185,6 +197,7 @@ def session_of(context: typer.Context, chosen: Format) -> Session:
     session = context.obj
     assert isinstance(session, Session)  # main() made it
     session.format = chosen
+    session.command = context.command_path
     return session
 
 

@@ -27,7 +27,7 @@ def project(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> Project:
     """A folder with `items.csv`, outside of any other project."""
-    for name in ("DPONE_ENVIRONMENT", "DPONE_DEBUG", WAREHOUSE):
+    for name in ("DPONE_ENVIRONMENT", "DPONE_DEBUG", "DPONE_TELEMETRY", WAREHOUSE):
         monkeypatch.delenv(name, raising=False)
     made = Project(tmp_path, capsys)
     made.write("items.csv", ITEMS)

@@ -1,0 +1,1 @@
+"""What a call tells those who watch it from outside."""
