@@ -14,6 +14,7 @@ from dpone.contracts.errors_authoring import (
     FileConflict,
     PathInvalid,
     PathUnsafe,
+    PlanTooLarge,
     SourceChanged,
     SourceMissing,
 )
@@ -30,7 +31,7 @@ from dpone.ports.probe import Probe
 
 
 def check_bounds(plan: Publication) -> None:
-    """Refuse a plan that no receipt may hold. Raises `PathUnsafe`.
+    """Refuse a plan that no receipt may hold. Raises `PlanTooLarge`.
 
     A receipt that is longer than it may be read would be taken for none by whoever finds it.
     """
@@ -40,7 +41,7 @@ def check_bounds(plan: Publication) -> None:
     elif receipt_bytes(plan) > RECEIPT_BYTES_MAX:
         reason = f"the names of its new files take more than {RECEIPT_BYTES_MAX} bytes"
     if reason:
-        raise PathUnsafe(path=plan.root.path, reason=reason)
+        raise PlanTooLarge(path=plan.root.path, reason=reason)
 
 
 class Survey:

@@ -59,6 +59,16 @@ class PathUnsafe(AuthoringError):
     advice = "Put a plain file inside the project there, and run again."
 
 
+class PlanTooLarge(AuthoringError):
+    """A change of more files than one receipt can hold."""
+
+    code = "DPONE_AUTHORING_PLAN_TOO_LARGE"
+    exit_code = EXIT_CLOSED
+    happened = "The change around {path} is larger than one receipt can hold: {reason}."
+    known = _UNTOUCHED
+    advice = "Change fewer files at once: several smaller workloads, one after the other."
+
+
 class PathInvalid(AuthoringError):
     """A path that names no file inside the project."""
 

@@ -19,7 +19,7 @@ from dpone.contracts.effects import Effect
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import (
     FileConflict,
-    PathUnsafe,
+    PlanTooLarge,
     RecoveryRequired,
     SourceChanged,
     TransactionInProgress,
@@ -87,7 +87,7 @@ def test_a_receipt_is_never_longer_than_it_may_be_read(
 
     fits = max(n for n in range(1, 256) if receipt_bytes(deep(n)) <= RECEIPT_BYTES_MAX)
     assert fits < 255
-    with pytest.raises(PathUnsafe) as caught:
+    with pytest.raises(PlanTooLarge) as caught:
         publisher(place).publish(deep(fits + 1))
     assert str(RECEIPT_BYTES_MAX) in caught.value.report()["happened"]
     assert tree_of(place) == {"root.yaml": OLD}
@@ -109,7 +109,7 @@ def test_a_plan_that_no_receipt_may_hold_is_refused_as_a_plan(
     for change in plan.fragments:
         draft.changes[change.path] = change
     draft.edit("root.yaml", NEW)
-    with pytest.raises(PathUnsafe):
+    with pytest.raises(PlanTooLarge):
         desk.run("init", draft, apply=apply)
     assert tree_of(place) == {"root.yaml": OLD}
 
