@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from dpone.adapters.projectfile.reading import project_of, variable_of
 from dpone.adapters.yamlfile.reading import parse
 from dpone.contracts.errors_loading import (
+    ConnectionInvalid,
     ConnectionUnknown,
     ManifestDuplicateKey,
     ManifestError,
@@ -122,3 +123,18 @@ def test_a_variable_wins_over_the_file(project: Project) -> None:
         assert found.connection("my-pg", "postgres") == ("postgres", value)
     with pytest.raises(ConnectionUnknown):
         project_of(path, {}).connection("other", "postgres")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb", "folder"])
+@pytest.mark.parametrize(
+    "offered", ["postgres:host=a password=s3cret", "postgresql://u:s3cret@a/x"]
+)
+def test_an_address_is_never_taken_for_the_path_of_a_file(
+    project: Project, kind: str, offered: str
+) -> None:
+    project.write("dpone.toml", f'[connections.w]\nkind = "{kind}"\ndsn = "w.db"\n')
+    found = project_of(project.root / "r.yaml", {"DPONE_CONNECTION_W": offered})
+    with pytest.raises(ConnectionInvalid) as caught:
+        found.connection("w", kind)
+    assert f"declared of kind {kind}, and given as postgres" in str(caught.value)
+    assert "s3cret" not in str(caught.value.report())

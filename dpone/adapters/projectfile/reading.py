@@ -62,15 +62,15 @@ class Project:
     def _resolved(self, name: str, spec: ConnectionSpec | None, given: str) -> tuple[str, str]:
         if given:
             kind, value = _split(given)
-            if spec is not None:
-                return spec.kind, value if kind == spec.kind else given
-            if not kind:
-                raise ConnectionInvalid(
-                    name=name,
-                    reason="its environment variable does not begin with <kind>:",
-                    variable=variable_of(name),
-                )
-            return kind, value
+            declared = spec.kind if spec is not None else ""
+            if not (kind or declared):
+                reason = "its environment variable does not begin with <kind>:"
+            elif declared and kind and kind != declared:
+                # Taken for a path, an address would name a file, with the password in it.
+                reason = f"it is declared of kind {declared}, and given as {kind}"
+            else:
+                return kind or declared, value
+            raise ConnectionInvalid(name=name, reason=reason, variable=variable_of(name))
         assert spec is not None
         value = spec.dsn or self._environ.get(spec.env, "")
         if not value:
