@@ -193,6 +193,10 @@ SERVERS = [
     pg("journal: nobody listens", "DPONE_JOURNAL_UNAVAILABLE", 3, journal_of(dead)),
     pg("journal: wrong password", "DPONE_TARGET_AUTHENTICATION", 4,
        journal_of(lambda project: proven(project, SECRET))),
+    pg("journal: no connection string", "DPONE_JOURNAL_INVALID", 4,
+       journal_of(lambda project: f"host=x {SECRET}")),
+    pg("journal: no such database", "DPONE_JOURNAL_INVALID", 4,
+       journal_of(lambda project: make_conninfo(project.warehouse, dbname="nowhere"))),
 ]  # fmt: skip
 
 TABLES = [

@@ -12,7 +12,14 @@ from typing import Any, TypeVar
 
 import psycopg
 
-from dpone.adapters.postgres.wire import Row, Wire, cause_of, is_authentication
+from dpone.adapters.postgres.wire import (
+    DsnInvalid,
+    Row,
+    Wire,
+    cause_of,
+    is_authentication,
+    is_no_database,
+)
 from dpone.contracts.codec import encode
 from dpone.contracts.errors_fencing import (
     JournalInvalid,
@@ -241,6 +248,8 @@ class PostgresJournal:
                 if is_authentication(error):
                     kind = TargetAuthentication
                     raise kind(target="journal", connection=self.declared) from None
+                if isinstance(error, DsnInvalid) or is_no_database(error):
+                    raise JournalInvalid(cause=cause_of(error)) from error
                 raise JournalUnavailable(cause=cause_of(error), known=_NOTHING) from error
 
 
