@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
+from airflow.timetables.interval import CronDataIntervalTimetable
 
 from dpone.airflow import DponeRunOperator
 
@@ -222,3 +224,70 @@ def test_a_partition_that_names_nothing_is_not_the_whole_source(
     done = run(define, retries=2)
     assert (done.states["load", -1], done.tries["load", -1]) == ("failed", 1)
     assert not (manifest.parent / "w.db").exists()
+
+
+@pytest.mark.parametrize("mapped", ["expand", "expand_kwargs"])
+def test_a_partition_of_a_mapped_load_that_names_nothing_is_not_the_whole_source(
+    manifest: Path, mapped: str
+) -> None:
+    def define() -> None:
+        @lab.task
+        def which() -> list[Any]:
+            found: list[Any] = ["day=2024-01-02", None]
+            return found if mapped == "expand" else [{"partition": part} for part in found]
+
+        load = DponeRunOperator.partial(task_id="load", manifest=str(manifest), data_interval=False)
+        load.expand(partition=which()) if mapped == "expand" else load.expand_kwargs(which())
+
+    done = run(define, retries=2)
+    assert [done.states["load", at] for at in (0, 1)] == ["success", "failed"]
+    assert done.tries["load", 1] == 1
+    assert sql(manifest.parent / "w.db", ROWS) == [(2,), (3,)]
+
+
+def test_a_mapped_load_that_names_no_partition_loads_the_whole_source(manifest: Path) -> None:
+    def define() -> None:
+        load = DponeRunOperator.partial(task_id="load", data_interval=False)
+        load.expand(manifest=[str(manifest)])
+
+    assert run(define).state == "success"
+    assert sql(manifest.parent / "w.db", "SELECT count(*) FROM orders") == [(4,)]
+
+
+def test_a_load_that_was_interrupted_is_retried(
+    manifest: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from dpone.loading.run import Run
+
+    commit, calls = Run._commit, []
+
+    def interrupted(self: Run, planned: Any) -> Any:
+        calls.append(planned)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return commit(self, planned)
+
+    monkeypatch.setattr(Run, "_commit", interrupted)
+
+    def define() -> None:
+        DponeRunOperator(task_id="load", manifest=manifest, data_interval=False)
+
+    done = run(define, retries=1)
+    assert (done.states["load", -1], done.tries["load", -1]) == ("success", 2)
+    assert sql(manifest.parent / "w.db", "SELECT count(*) FROM orders") == [(4,)]
+
+
+def test_a_run_whose_day_has_no_rows_yet_loads_them_when_it_is_cleared(manifest: Path) -> None:
+    schedule: Any = CronDataIntervalTimetable("@daily", timezone="UTC")
+    source = manifest.parent / "orders.csv"
+    source.write_text("id,day,region\n2,2024-01-02,eu\n")
+
+    def define() -> None:
+        DponeRunOperator(task_id="load", manifest=manifest)
+
+    before = run(define, dag_id="early", schedule=schedule)
+    assert (before.state, before.receipt("load")["operations"]) == ("success", [])
+    source.write_text("id,day,region\n1,2024-01-01,eu\n2,2024-01-02,eu\n")
+    after = run(define, dag_id="late", schedule=schedule)
+    loaded = [item["partition"] for item in after.receipt("load")["operations"]]
+    assert loaded == ["day=2024-01-01"]

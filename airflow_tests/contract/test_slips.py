@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ import pytest
 
 from dpone.airflow import DponeRunOperator
 
-from . import lab
 from .lab import run, sql, task
 from .test_load import _route
 from .test_write import ROWS, insert
@@ -109,7 +108,9 @@ def test_what_such_a_function_returned_is_refused(
 # -- names that name nothing -----------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("route", ["{{ none }}", "{{ '' }}", "{{ params.get('r', ' ') }}", ""])
+@pytest.mark.parametrize(
+    "route", ["{{ none }}", "{{ '' }}", "{{ params.get('r', ' ') }}", "", "r_{{ params.get('r') }}"]
+)
 def test_a_route_that_names_nothing_is_refused(place: Path, route: str) -> None:
     def define() -> None:
         @task.dpone(target="warehouse", route=route)
@@ -139,6 +140,24 @@ def test_what_another_task_does_not_name_is_refused(place: Path, argument: str) 
     assert not (place / "target.db").exists()
 
 
+@pytest.mark.parametrize("argument", ["manifest", "partition", "connections"])
+def test_what_another_task_does_not_name_is_no_default_of_a_load(
+    place: Path, argument: str
+) -> None:
+    manifest = str(_manifest(place, "none"))
+
+    def define() -> None:
+        @task
+        def nothing() -> None:
+            """Names nothing."""
+
+        DponeRunOperator(**{"task_id": "load", "manifest": manifest, argument: nothing()})
+
+    done = run(define, retries=2)
+    assert (done.states["load", -1], done.tries["load", -1]) == ("failed", 1)
+    assert not (place / "target.db").exists()
+
+
 @pytest.mark.parametrize("key", [None, "", "None", "{{ none }}"])
 def test_a_map_key_that_names_nothing_is_refused(place: Path, key: object) -> None:
     def define() -> None:
@@ -149,6 +168,20 @@ def test_a_map_key_that_names_nothing_is_refused(place: Path, key: object) -> No
         write.expand(key=[key])
 
     _fails_at_once(define, place)
+
+
+def test_a_map_key_that_is_left_to_its_default_is_told_so(
+    place: Path, said: Callable[[], str]
+) -> None:
+    def define() -> None:
+        @task.dpone(target="warehouse", map_key="region")
+        def write(transaction: Any, amount: int, region: str = "eu") -> None:
+            insert(transaction, region, amount)
+
+        write.expand(amount=[1, 2])
+
+    _fails_at_once(define, place)
+    assert "the function is not called with it" in said()
 
 
 def test_a_partition_may_be_what_a_mapped_task_returned(place: Path) -> None:
@@ -233,87 +266,6 @@ def _manifest(folder: Path, partition: str) -> Path:
     return _route(folder, partition, "sqlite: target.db")
 
 
-# -- connections -----------------------------------------------------------------------------------
-
-
-def _writes_to(target: str) -> Define:
-    def define() -> None:
-        @task.dpone(target=target)
-        def write(transaction: Any) -> None:
-            insert(transaction, "x", 1)
-
-        write()
-
-    return define
-
-
-def test_a_connection_that_nobody_has_is_not_retried(place: Path, said: Callable[[], str]) -> None:
-    _fails_at_once(_writes_to("nobody_has_it"), place)
-    assert "there is none of this name" in said()
-
-
-def test_a_connection_that_cannot_be_asked_for_is_retried(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def silent(*_: object, **__: object) -> Any:
-        raise ConnectionError("nobody answers")
-
-    if lab.SDK:
-        from airflow.sdk.api.client import ConnectionOperations as Asked
-
-        monkeypatch.setattr(Asked, "get", silent)
-    else:
-        from airflow.secrets.metastore import MetastoreBackend
-
-        monkeypatch.setattr(MetastoreBackend, "get_connection", silent)
-    done = run(_writes_to("nobody_has_it"), retries=1)
-    assert (done.states["write", -1], done.tries["write", -1]) == ("failed", 2)
-
-
-def test_an_extra_that_is_a_list_is_not_retried(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    told = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "extra": "[1]"}
-    monkeypatch.setenv("AIRFLOW_CONN_LISTED", json.dumps(told))
-    _fails_at_once(_writes_to("listed"), place)
-
-
-def test_a_server_is_called_by_the_id_of_its_connection(
-    place: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from dpone.airflow import DponeHook
-
-    told = {"conn_type": "postgres", "host": "127.0.0.1", "port": 1, "schema": "w"}
-    monkeypatch.setenv("AIRFLOW_CONN_PGX", json.dumps(told))
-    hook = DponeHook("pgx")
-    opened: list[Any] = [hook.get_conn(), hook.open_journal()]
-    assert [each.declared for each in opened] == ["pgx", "pgx"]
-    opened = []
-    from dpone.adapters.postgres import journal, target
-
-    for kind in (journal.PostgresJournal, target.PostgresTarget):
-        began = kind.__init__
-        monkeypatch.setattr(kind, "__init__", _noting(began, opened))
-
-    def define() -> None:
-        @task.dpone(target="pgx", journal="pgx")
-        def write(transaction: Any) -> None:
-            insert(transaction, "x", 1)
-
-        write()
-
-    run(define)
-    assert opened == ["pgx", "pgx"]
-
-
-def _noting(began: Any, opened: list[Any]) -> Any:
-    def begin(self: Any, *args: Any, **kwargs: Any) -> None:
-        began(self, *args, **kwargs)
-        opened.append(self.declared)
-
-    return begin
-
-
 # -- what is said ----------------------------------------------------------------------------------
 
 
@@ -362,3 +314,39 @@ def test_a_changed_source_is_told_in_the_words_of_a_dag(
     assert "DPONE_TARGET_COMMIT_INTENT_MISMATCH" in text
     assert "say so: revision=2" in text
     assert "map_key" not in text
+
+
+def test_a_skip_is_no_error_in_the_log(place: Path, said: Callable[[], str]) -> None:
+    try:
+        from airflow.sdk.exceptions import AirflowSkipException
+    except ImportError:
+        from airflow.exceptions import AirflowSkipException
+
+    def define() -> None:
+        @task.dpone(target="warehouse")
+        def write(transaction: Any) -> None:
+            raise AirflowSkipException("nothing to do")
+
+        write()
+
+    assert run(define).states == {("write", -1): "skipped"}
+    lines = [line for line in said().splitlines() if "nothing of operation sha256:" in line]
+    assert lines
+    assert not [line for line in lines if "error" in line.lower()]
+
+
+def test_a_load_of_many_parts_that_are_there_says_once_how_to_load_them_again(
+    place: Path, said: Callable[[], str]
+) -> None:
+    manifest = str(_manifest(place, "{interval: {column: day, every: day}}"))
+
+    def define() -> None:
+        DponeRunOperator(task_id="load", manifest=manifest, data_interval=False)
+
+    run(define, dag_id="first")
+    said()
+    run(define, dag_id="second")
+    # A log may be seen in more places than one.
+    text = said()
+    replayed = len(re.findall(r"dpone: operation \S+ replayed", text))
+    assert replayed == 2 * text.count("dpone: this is try 1 of load") > 0

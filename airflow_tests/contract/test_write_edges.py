@@ -76,8 +76,11 @@ def test_an_error_of_dpone_in_the_function_is_retried_when_it_may_pass(place: Pa
     assert sql(place / "target.db", ROWS) == [("x", 1)]
 
 
-@pytest.mark.parametrize("partition", ["{{ none }}", "{{ '' }}", " "])
-def test_a_partition_that_names_nothing_is_refused(place: Path, partition: str) -> None:
+@pytest.mark.parametrize(
+    "partition",
+    ["{{ none }}", "{{ '' }}", " ", "{{ dag_run.conf.get('day') }}-eu", ["a=1", "day={{ '' }}"]],
+)
+def test_a_partition_that_names_nothing_is_refused(place: Path, partition: Any) -> None:
     def define() -> None:
         @task.dpone(target="warehouse", partition=partition)
         def write(transaction: Any) -> None:
@@ -88,6 +91,18 @@ def test_a_partition_that_names_nothing_is_refused(place: Path, partition: str) 
     done = run(define, retries=2)
     assert (done.states["write", -1], done.tries["write", -1]) == ("failed", 1)
     assert not (place / "target.db").exists()
+
+
+def test_a_map_key_may_be_among_what_a_function_takes_by_name(place: Path) -> None:
+    def define() -> None:
+        @task.dpone(target="warehouse", map_key="region")
+        def write(transaction: Any, **row: Any) -> None:
+            insert(transaction, row["region"], row["amount"])
+
+        write.expand_kwargs([{"region": "eu", "amount": 1}, {"region": "us", "amount": 2}])
+
+    assert run(define).state == "success"
+    assert sql(place / "target.db", ROWS) == [("eu", 1), ("us", 2)]
 
 
 def test_an_outlet_that_takes_no_receipt_fails_nothing(place: Path) -> None:

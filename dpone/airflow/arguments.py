@@ -8,6 +8,7 @@ values, which may be secret.
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,6 +16,11 @@ from dpone.contracts.errors_airflow import AirflowArgumentInvalid
 
 Rule = Callable[[Any], str]
 """Why a value cannot be used; empty when it can."""
+
+# Identities hold whole numbers within 2**53 - 1.
+_REVISION = re.compile("0*[1-9][0-9]{0,14}")
+# What a template that finds nothing leaves within a text.
+_HOLLOW = re.compile(r"(?<![^\W_])None(?![^\W_])|=\s*$")
 
 
 def check(task: str, values: Mapping[str, Any], rules: Mapping[str, Rule]) -> None:
@@ -70,6 +76,19 @@ def connections(value: object) -> str:
     return next((f"in its mapping, {reason}" for side in pairs if (reason := a_name(side))), "")
 
 
+def written(rule: Rule) -> Rule:
+    """As `rule`, for names that nobody compares with what there is: `day=None` names no day."""
+
+    def held(value: Any) -> str:
+        if reason := rule(value):
+            return reason
+        texts = [value] if isinstance(value, str) else value
+        hollow = any(_HOLLOW.search(text) for text in texts)
+        return "a template in it found nothing" if hollow else ""
+
+    return held
+
+
 def optional(rule: Rule) -> Rule:
     """As `rule`, or None."""
     return lambda value: "" if value is None else rule(value)
@@ -85,9 +104,9 @@ def number_of(revision: Any, task: str) -> int | None:
     if names_nothing(revision):
         return None
     text = str(revision)
-    if text.isascii() and text.isdigit() and int(text) > 0:
+    if _REVISION.fullmatch(text):
         return int(text)
-    reason = f"{text} is no whole number above 0"
+    reason = "it is no whole number above 0, or has more than 15 digits"
     raise AirflowArgumentInvalid(argument="revision", task=task, reason=reason)
 
 

@@ -8,7 +8,7 @@ safe: that is the fence.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from dpone.airflow import compat
@@ -23,7 +23,8 @@ from dpone.contracts.errors_fencing import (
     OperationInProgress,
     RevisionBlocked,
 )
-from dpone.contracts.errors_run import ReloadAddsRows, ReloadNeedsPartition
+from dpone.contracts.errors_loading import ConnectionInvalid, ConnectionUnknown
+from dpone.contracts.errors_run import Interrupted, ReloadAddsRows, ReloadNeedsPartition
 
 if TYPE_CHECKING:
     from dpone.contracts.outcome import Outcome
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Found = TypeVar("Found")
 
 # Each says itself that the same command is to be run again.
-_AGAIN = (CommitUnknown.code, ObligationFailed.code)
+_AGAIN = (CommitUnknown.code, Interrupted.code, ObligationFailed.code)
 
 SAYS = {
     "committed": "committed by this attempt",
@@ -112,7 +113,7 @@ def run(context: Mapping[str, Any], log: logging.Logger, work: Callable[[], Foun
             raise raised(sentence_of(error), retried=retried(cause)) from error
         if cause is None:
             raise failure(error) from error
-        log.error("dpone: the target holds nothing of operation %s", error.fields["operation_id"])
+        log.warning("dpone: the target holds nothing of operation %s", error.fields["operation_id"])
         raise cause from None
     except DponeError as error:
         compat.leave_if_superseded(context, log)
@@ -132,28 +133,46 @@ _ARGUMENTS = {
         "An earlier revision is settled first: dpone journal reconcile {operation_id}, or resolve "
         "where it diverged; a later one supersedes this: ask for a new revision."
     ),
+    ConnectionInvalid: (
+        "Name a connection of Airflow that fits: connections={{'{name}': '...'}}; or mend "
+        "[connections.{name}] in dpone.toml."
+    ),
+    ConnectionUnknown: (
+        "Say which connection of Airflow it is: connections={{'{name}': '...'}}; or declare "
+        "[connections.{name}] in dpone.toml."
+    ),
     ReloadNeedsPartition: "Name each part that is to be loaded again: partition=[...], again=True.",
     ReloadAddsRows: (
         "If the target may have lost rows, ask first: dpone journal check. If every row is wanted "
         "again, name the part and say again=True."
     ),
 }
-ADVICE: dict[str, str] = {kind.code: text for kind, text in _ARGUMENTS.items()}
+_ADVICE: dict[str, str] = {kind.code: text for kind, text in _ARGUMENTS.items()}
 _SAME_KEY = (
     "The task is mapped: look first at map_key, whose argument must differ between its instances. "
 )
 
 
-def sentence_of(error: DponeError, *, mapped: bool = False) -> str:
+def sentence_of(error: DponeError | ErrorReport, *, mapped: bool = False) -> str:
     """What happened, what is known and what to do, on one line; for a mapped task, why it may be.
 
     What is to be done is said in the words of a DAG.
     """
-    told = error.report()
-    advice = error.fill(ADVICE[error.code]) if error.code in ADVICE else told["next"]
-    if mapped and isinstance(error, IntentMismatch):
+    told = _report_of(error) if isinstance(error, DponeError) else error
+    advice = told.next
+    if told.code in _ADVICE:
+        # A template of the same fields as the error's own advice.
+        advice = _ADVICE[told.code].format_map(told.fields)
+    if mapped and told.code == IntentMismatch.code:
         advice = _SAME_KEY + advice
-    return f"{told['code']}: {told['happened']} {told['known']} {advice}"
+    return f"{told.code}: {told.happened} {told.known} {advice}"
+
+
+def _report_of(error: DponeError) -> ErrorReport:
+    from dpone.contracts.codec import convert
+    from dpone.contracts.run_report import ErrorReport
+
+    return convert(error.report(), ErrorReport)
 
 
 def failure(error: DponeError, *, mapped: bool = False) -> Exception:
@@ -173,18 +192,19 @@ def raised(text: str, *, retried: bool) -> Exception:
     return found
 
 
-def told(
-    log: logging.Logger,
-    found: Outcome | OperationReport,
-    what: str,
-    attempt: Attempt,
-) -> None:
+def told(log: logging.Logger, found: Outcome | OperationReport, what: str) -> None:
     """Say in the log what this attempt did with an operation, and why."""
     how = str(found.how)
     log.info("dpone: operation %s %s (%s): %s", found.operation_id, how, what, SAYS[how])
     for note in found.notes:
         log.info("dpone: %s", note)
-    if how == "replayed":
+
+
+def hinted(
+    log: logging.Logger, found: Iterable[Outcome | OperationReport], attempt: Attempt
+) -> None:
+    """Say, once for all that was replayed, how to load again on purpose."""
+    if any(str(each.how) == "replayed" for each in found):
         log.info(
             "dpone: this is try %s of %s; if it was cleared to load again, say so with the next "
             "revision",

@@ -51,6 +51,7 @@ __all__ = [
     "XCom",
     "base_url",
     "connection_is_missing",
+    "is_mapped",
     "leave_if_superseded",
     "task_decorator_factory",
     "xcom_page",
@@ -124,6 +125,11 @@ def _superseded(instance: Any) -> bool:
         )
     # The command that runs the task hands its job's id on as text.
     return row is not None and (row[0] != _RUNNING or str(row[1]) != str(instance.job_id))
+
+
+def is_mapped(operator: Any) -> bool:
+    """Whether Airflow has made this operator for one instance of a mapped task."""
+    return bool(getattr(operator, "_BaseOperator__from_mapped", False))
 
 
 def connection_is_missing(name: str) -> bool:

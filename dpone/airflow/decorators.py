@@ -84,7 +84,8 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
                 take_over=attempt.takes_over(self.take_over),
                 replayable=self.replayable,
             )
-        trying.told(log, outcome, operation.partition_text(), attempt)
+        trying.told(log, outcome, operation.partition_text())
+        trying.hinted(log, [outcome], attempt)
         receipt = dict(parse(encode(receipt_of_outcome(outcome))))
         trying.marked(context, log, self.outlets, receipt, [outcome.operation_id])
         return receipt
@@ -128,9 +129,11 @@ class DponeDecoratedOperator(compat.DecoratedOperator):
             if attempt.map_index >= 0:
                 raise AirflowMapKeyMissing(task=attempt.task_id)
             return partition
-        reason = "there is none of this name"
-        if self.map_key in arguments:
-            key = arguments[self.map_key]
+        reason = "it is the map key, and the function is not called with it"
+        # Beside the parameters, what the function takes as **kwargs.
+        known = {**given.listed(dict(self.op_kwargs)), **arguments}
+        if self.map_key in known:
+            key = known[self.map_key]
             if not given.names_nothing(key):
                 return {**partition, "key": key}
             reason = "it is the map key and names nothing"
@@ -167,8 +170,8 @@ def _rules(routed: bool, parted: bool) -> dict[str, given.Rule]:
     return {
         "target": given.a_name,
         "journal": given.a_name,
-        "route": given.unless_left_out(given.a_name, given=routed),
-        "partition": given.unless_left_out(given.labels, given=parted),
+        "route": given.unless_left_out(given.written(given.a_name), given=routed),
+        "partition": given.unless_left_out(given.written(given.labels), given=parted),
         "map_key": given.a_text,
         "take_over": given.optional(given.a_flag),
         "replayable": given.a_flag,

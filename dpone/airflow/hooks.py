@@ -38,6 +38,9 @@ class DponeHook(compat.BaseHook):
     def spec(self) -> str:
         """`<kind>:<place>`. Raises `AirflowConnectionInvalid`."""
         name = self.dpone_conn_id
+        if shown := places.address_of(name):
+            reason = "a place is named by a connection of Airflow and not by its address"
+            raise AirflowConnectionInvalid(name=shown, reason=reason)
         try:
             found = self.get_connection(name)
         except compat.AirflowNotFoundException:
@@ -95,10 +98,6 @@ def resolved(named: str) -> tuple[str, str]:
     The name enters identities: a connection's id, or the path. Raises `AirflowConnectionInvalid`
     for a server's address: it has no name, and Airflow shows the arguments of its tasks.
     """
-    if not places.is_spec(named):
-        return DponeHook(named).spec, named
-    if places.is_file(named):
+    if places.is_spec(named) and places.is_file(named):
         return named, named
-    kind = named.partition(":")[0]
-    reason = "a server is named by a connection of Airflow and not by its address"
-    raise AirflowConnectionInvalid(name=f"{kind}:…", reason=reason)
+    return DponeHook(named).spec, named

@@ -12,6 +12,9 @@ from dpone.airflow import arguments, compat
 from dpone.airflow import attempt as trying
 from dpone.airflow.links import DponeOperationLink
 
+# A partition that nobody names: serialized it is None.
+_EVERY: Any = object()
+
 
 class DponeRunOperator(compat.BaseOperator):
     """Load a route as `dpone run` does: each part once, however often Airflow tries.
@@ -22,10 +25,10 @@ class DponeRunOperator(compat.BaseOperator):
     (`data_interval=False`: all of them). One that is given and empty is refused; a run of a
     partitioned asset or timetable names it. `revision` loads again on purpose; `again` as in
     `dpone run --again`. `process`: the route of a pipeline with several. `connections` maps names
-    of the route's connections to connections of Airflow. A route has one place: with another
-    connection it is the same load, and a target that lacks it counts as one that lost it; for
-    several places write several routes. `take_over`: do not wait for the lease of another attempt;
-    by default so from the second try on.
+    of the route's connections to connections of Airflow, or specs of files. A route has one place:
+    with another connection it is the same load, and a target that lacks it counts as one that lost
+    it; for several places write several routes. `take_over`: do not wait for the lease of another
+    attempt; by default so from the second try on.
 
     The XCom is the contract `dpone.airflow-run.v1`: the receipts that the target's fence holds.
     """
@@ -39,7 +42,7 @@ class DponeRunOperator(compat.BaseOperator):
         self,
         *,
         manifest: str | os.PathLike[str],
-        partition: str | Sequence[str] | None = None,
+        partition: str | Sequence[str] | None = _EVERY,
         revision: int | str | None = None,
         again: bool = False,
         process: str = "",
@@ -51,14 +54,16 @@ class DponeRunOperator(compat.BaseOperator):
         super().__init__(**kwargs)
         # Another task may name it, and then it is not known yet.
         self.manifest = os.fspath(manifest) if isinstance(manifest, os.PathLike) else manifest
-        self.partition = partition
+        self.partition = None if partition is _EVERY else partition
         self.revision = revision
         self.again = again
         self.process = process
         self.data_interval = data_interval
         self.connections = connections
         self.take_over = take_over
-        self._parted = partition is not None
+        # Of a mapped task None is what another task named, and not what the DAG leaves out.
+        named = partition is not _EVERY and compat.is_mapped(self)
+        self._given = (named or self.partition is not None, connections is not None)
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Load, and return the receipts."""
@@ -69,7 +74,7 @@ class DponeRunOperator(compat.BaseOperator):
         from dpone.airflow import loading
 
         attempt = trying.attempt_of(context)
-        arguments.check(attempt.task_id, vars(self), _rules(parted=self._parted))
+        arguments.check(attempt.task_id, vars(self), _rules(*self._given))
         given = loading.Given(
             folder=Path(context["dag"].fileloc).parent,
             manifest=Path(self.manifest),
@@ -88,14 +93,14 @@ class DponeRunOperator(compat.BaseOperator):
         return done
 
 
-def _rules(*, parted: bool) -> dict[str, arguments.Rule]:
+def _rules(parted: bool, connected: bool) -> dict[str, arguments.Rule]:
     return {
         "manifest": arguments.a_path,
         "partition": arguments.unless_left_out(arguments.labels, given=parted),
         "again": arguments.a_flag,
         "process": arguments.a_text,
         "data_interval": arguments.a_flag,
-        "connections": arguments.optional(arguments.connections),
+        "connections": arguments.unless_left_out(arguments.connections, given=connected),
         "take_over": arguments.optional(arguments.a_flag),
     }
 

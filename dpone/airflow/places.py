@@ -15,6 +15,8 @@ from dpone.contracts.errors_airflow import AirflowConnectionInvalid
 
 _SPEC = re.compile(r"(sqlite|duckdb|postgres):.")
 _FILES = ("sqlite", "duckdb")
+# What no id of a connection holds, and the address of a server may.
+_ADDRESS = re.compile(r"(\w+)://|[@=\s]")
 # What libpq takes beside the address; what else an extra holds is Airflow's own.
 _PARAMETERS = (
     *(
@@ -38,6 +40,14 @@ _PARAMETERS = (
 def is_spec(named: str) -> bool:
     """Whether a text is the place itself and no connection's id."""
     return _SPEC.match(named) is not None
+
+
+def address_of(named: str) -> str:
+    """An address as it may be shown, where one stands for a connection's id; else empty."""
+    found = _SPEC.match(named) or _ADDRESS.match(named)
+    if found is not None or _ADDRESS.search(named):
+        return f"{found[1]}:…" if found is not None and found[1] else "…"
+    return ""
 
 
 def is_file(spec: str) -> bool:
@@ -72,10 +82,9 @@ def _dsn(connection: Any) -> str:
     user = quote(connection.login or "", safe="")
     if connection.password:
         user += ":" + quote(connection.password, safe="")
-    host = quote(connection.host or "", safe="/:[]")
-    if host.startswith("/"):
-        host = quote(host, safe="")
-    elif ":" in host and not host.startswith("["):
+    named = connection.host or ""
+    host = quote(named, safe="" if named.startswith("/") else ":[]")
+    if ":" in host and not host.startswith("["):
         host = f"[{host}]"
     port = f":{connection.port}" if connection.port else ""
     extra: Mapping[str, Any] = connection.extra_dejson

@@ -36,6 +36,11 @@ NAMES_NOTHING: list[Any] = ["", " ", "None", " None\n", None]
         (arguments.a_path, ["route.yaml", Path("route.yaml")]),
         (arguments.a_flag, [True, False]),
         (arguments.labels, ["day=1", ["day=1"], ("a", "b"), Lazy("a", "b")]),
+        (
+            arguments.written(arguments.a_name),
+            ["2024-01-01", "day=1", "a=b=c", "Nonesuch", "aNone"],
+        ),
+        (arguments.written(arguments.labels), [["a=1", "b"], Lazy("x = 1", "none=0")]),
         (arguments.connections, [{}, {"warehouse": "pg"}]),
         (arguments.optional(arguments.a_flag), [None, True]),
         (arguments.unless_left_out(arguments.a_name, given=False), [None, "x"]),
@@ -53,6 +58,8 @@ def test_what_fits(rule: arguments.Rule, fits: list[Any]) -> None:
         (arguments.a_path, [*NAMES_NOTHING, 5, b"x"]),
         (arguments.a_flag, [None, 0, 1, "yes", "{{ true }}"]),
         (arguments.labels, [*NAMES_NOTHING, 5, [], [5], [None], [""], ["a", "None"], {"a": "b"}]),
+        (arguments.written(arguments.a_name), [*NAMES_NOTHING, 5, "day=", "day=None", "x_None-eu"]),
+        (arguments.written(arguments.labels), [5, [], ["a=1", "b= "], Lazy("c="), "None,eu"]),
         (arguments.connections, ["warehouse", ["a"], {"a": None}, {"a": "None"}, {1: "a"}]),
         (arguments.optional(arguments.a_flag), ["no", 0]),
         (arguments.unless_left_out(arguments.a_name, given=False), ["", "None", 5]),
@@ -83,10 +90,11 @@ def test_a_revision(given: Any, number: int | None) -> None:
     assert arguments.number_of(given, "load") == number
 
 
-@pytest.mark.parametrize("given", [0, -1, True, 1.0, "x", "²", [1], {}])
+@pytest.mark.parametrize("given", [0, -1, True, 1.0, "x", "²", [1], {}, "s3cret", "9" * 5000])
 def test_what_is_no_revision(given: Any) -> None:
-    with pytest.raises(AirflowArgumentInvalid, match="revision"):
+    with pytest.raises(AirflowArgumentInvalid, match="revision") as caught:
         arguments.number_of(given, "load")
+    assert str(given) not in str(caught.value.fields["reason"]).split()
 
 
 def test_what_is_read_bit_by_bit_is_a_list() -> None:

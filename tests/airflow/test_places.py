@@ -65,6 +65,10 @@ def test_a_file(connection: Connection, spec: str) -> None:
             {"host": "/var/run/pg", "dbname": "x", "sslmode": "require"},
         ),
         (
+            Connection("postgres", "/var/run/my pg:5", "x", "u", port=5433),
+            {"host": "/var/run/my pg:5", "dbname": "x", "user": "u", "port": "5433"},
+        ),
+        (
             Connection(
                 "postgres",
                 "one,two",
@@ -133,3 +137,20 @@ def test_a_connection_that_names_no_place_is_refused(connection: Connection) -> 
 )
 def test_specs_and_ids_are_told_apart(named: str, spec: bool, file: bool) -> None:
     assert (places.is_spec(named), places.is_file(named)) == (spec, file)
+
+
+@pytest.mark.parametrize(
+    ("named", "shown"),
+    [
+        ("warehouse", ""),
+        ("my:warehouse/eu", ""),
+        ("sqlite:", ""),
+        ("sqlite:/w.db", "sqlite:…"),
+        ("postgres:postgresql://u:s3cret@h/db", "postgres:…"),
+        ("postgresql://u:s3cret@h/db", "postgresql:…"),
+        ("u:s3cret@h", "…"),
+        ("host=h password=s3cret", "…"),
+    ],
+)
+def test_an_address_is_told_from_an_id_and_shows_no_secret(named: str, shown: str) -> None:
+    assert places.address_of(named) == shown
