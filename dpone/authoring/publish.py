@@ -8,7 +8,7 @@ Source: ADR 0023, multi-file authoring apply.
 
 from __future__ import annotations
 
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -17,12 +17,13 @@ from dpone.authoring.fit import refusal
 from dpone.authoring.fragments import Fragments, New
 from dpone.authoring.leftovers import sides_beside
 from dpone.authoring.receipts import find_receipt
-from dpone.authoring.record import Place
+from dpone.authoring.record import Place, unsettled
 from dpone.authoring.survey import Survey, check_bounds, digest_of
 from dpone.authoring.undo import Undo, all_beside, kept_before, tell_prior
 from dpone.contracts.authoring import Kind, Status
 from dpone.contracts.errors import DponeError
 from dpone.contracts.errors_authoring import (
+    AuthoringError,
     ChangeStopped,
     RecoveryRequired,
     SourceChanged,
@@ -364,12 +365,20 @@ class Publisher:
         raise Unpublished(tell_prior(error, work.prior), outcome) from error
 
     def _left(self, plan: Publication) -> list[FileOutcome]:
-        """Journals of ours that could not be cleared: the next run does, and is told of."""
+        """Journals and drafts that could not be cleared: the next run does, and is told of.
+
+        Where nobody can look, one may be left. A receipt that stays is told by what stays with it.
+        """
         found = []
         for change in (*plan.edits, plan.root):
-            with suppress(FilesError, DponeError), self.confined.place(change.path) as place:
-                if place.folder.look(place.journal) is not None:
-                    found.append(_issue(change.path, "cleanup_required"))
+            try:
+                with self.confined.place(change.path) as place:
+                    if any(place.folder.look(name) is not None for name in unsettled(place)):
+                        found.append(_issue(change.path, "cleanup_required"))
+            except SourceMissing:
+                continue
+            except AuthoringError as error:
+                found.append(_issue(change.path, str(error.fields.get("reason", error.code))))
         return found
 
 

@@ -238,8 +238,14 @@ def find(place: Place) -> Ledger | None:
 def pending(place: Place) -> bool:
     """Whether a journal or receipt bears its name; nothing is locked or changed."""
     receipt = receipt_name(place.leaf, place.folder.name_bytes_max)
-    names = (place.journal, draft_name(place.journal), receipt, draft_name(receipt))
+    names = (receipt, *unsettled(place))
     return any(place.folder.look(name) is not None for name in names)
+
+
+def unsettled(place: Place) -> tuple[str, ...]:
+    """The names that a change of the file leaves only when it could not be cleared up."""
+    receipt = receipt_name(place.leaf, place.folder.name_bytes_max)
+    return place.journal, draft_name(place.journal), draft_name(receipt)
 
 
 def _read(place: Place, record: Record) -> Transaction | EarlierTransaction:

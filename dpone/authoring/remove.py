@@ -66,7 +66,7 @@ def remove(
 
 def _removed(place: Place, owned: OwnedFile, rules: Rules, nonce: str) -> ConfinedRollbackOutcome:
     """Remove what the name shows, if it is the receipt's file."""
-    reason = _standing(place, owned)
+    reason = standing(place, owned)
     if reason:
         return ConfinedRollbackOutcome(removed=False, reason=reason)
     with refusal_of(place):
@@ -105,7 +105,7 @@ def _kept(ledger: Ledger) -> str | None:
     return None
 
 
-def _standing(place: Place, owned: OwnedFile) -> str:
+def standing(place: Place, owned: OwnedFile) -> str:
     """Why the name does not show the receipt's file; empty when it does."""
     look = place.folder.look(place.leaf)
     if look is None:

@@ -13,6 +13,7 @@ from dpone.authoring.confined import ConfinedFiles, split
 from dpone.authoring.fragments import Fragments
 from dpone.authoring.receipts import OpenReceipt
 from dpone.authoring.record import Place
+from dpone.authoring.remove import standing
 from dpone.authoring.survey import digest_of
 from dpone.contracts.authoring import FILE_BYTES_MAX, Kind, Status, sha256_of
 from dpone.contracts.effects import Effect
@@ -153,12 +154,28 @@ class Undo:
         elif name:
             # Two files of others met here; both stay.
             self._tell(entry.path, "preserved", outcome.reason, name)
+        elif outcome.reason != "missing":
+            self._put_off(entry, outcome.reason)
         if outcome.cleanup_required:
             self.issues.append(
                 FileOutcome(
                     path=entry.path, action="failed", reason=outcome.reason, recovery_name=name
                 )
             )
+
+    def _put_off(self, entry: Entry, reason: str) -> None:
+        """Say of a file that was on its way and got its name back whether it still has to go.
+
+        Somebody wrote to it meanwhile, or it could not be read under its other name: in that case
+        the receipt stays, and so does what it says of the file.
+        """
+        with self.confined.place(entry.path) as place:
+            shown = standing(place, entry.owned())
+        if shown == "not_owned":
+            self._tell(entry.path, "preserved", shown)
+        elif not shown:
+            self._tell(entry.path, "failed", reason)
+            self.issues.append(FileOutcome(path=entry.path, action="failed", reason=reason))
 
     def _drop_side(self, entry: Entry, phase: int) -> None:
         """Remove a side file, or keep it under a recovery name when somebody wrote to it.

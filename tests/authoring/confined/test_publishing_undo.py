@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from dpone.adapters.posix.files import PosixFiles, PosixFolder
+from dpone.adapters.posix.held import PosixHeld, PosixRecord
 from dpone.authoring.publish import Publisher, Unpublished
-from dpone.contracts.authoring import Proof, Status
+from dpone.contracts.authoring import Look, Proof, Status
 from dpone.contracts.errors_authoring import RecoveryRequired, TransactionInProgress
 from dpone.contracts.publication import Change, Publication
 from dpone.ports.files import FilesError, SyncFailed
@@ -27,6 +29,7 @@ B = Change(path="new/deep/b.yaml", after=b"b\n")
 PLAN = Publication(root=Change(path="root.yaml", before=OLD, after=NEW), fragments=(A, B))
 NEW_ROOT = Publication(root=Change(path="root.yaml", after=NEW), fragments=(A, B))
 RECEIPT = ".root.yaml.dpone-publish.json"
+JOURNAL = ".root.yaml.dpone-transaction.json"
 WANTED = {change.path: change.after for change in PLAN.changes}
 
 
@@ -163,6 +166,91 @@ def test_the_receipt_stays_while_a_dead_run_s_file_cannot_be_removed(
     assert (tree / RECEIPT).exists()
     assert publisher(tree).conclude("root.yaml") is not None
     assert tree_of(tree) == {"root.yaml": OLD}
+
+
+@pytest.mark.parametrize("is_always", [False, True], ids=["while it is there", "always"])
+@pytest.mark.parametrize("is_dead", [False, True], ids=["this run", "a dead run"])
+def test_a_file_that_could_not_be_read_on_its_way_is_not_called_undone(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, is_dead: bool, is_always: bool
+) -> None:
+    """As when the process may open no more files: it gets its name back, and nobody took it."""
+    if is_dead:
+        dead(tree, "authoring.publish:after", 2)
+    real = PosixFolder.hold
+
+    def hold(self: PosixFolder, leaf: str) -> PosixHeld | None:
+        if leaf.startswith(".dpone-side-") and (is_always or self.look(leaf) is not None):
+            raise FilesError(leaf, "EMFILE")
+        return real(self, leaf)
+
+    def save() -> None:
+        (tree / "root.yaml").write_bytes(b"saved\n")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(PosixFolder, "hold", hold)
+        if is_dead:
+            with pytest.raises(RecoveryRequired):
+                publisher(tree).conclude("root.yaml")
+        else:
+            with pytest.raises(Unpublished) as caught:
+                publisher(tree, At("authoring.publish:after", save, 2)).publish(PLAN)
+            assert caught.value.outcome.status is Status.RECOVERY_REQUIRED
+            failed = {issue.path for issue in caught.value.outcome.issues}
+            assert {A.path, B.path} <= failed
+    assert (tree / A.path).read_bytes() == A.after
+    assert (tree / RECEIPT).exists()
+    (tree / "root.yaml").write_bytes(OLD)
+    assert publisher(tree).conclude("root.yaml") is not None
+    assert tree_of(tree) == {"root.yaml": OLD}
+
+
+def stopped(tree: Path) -> set[str]:
+    """Publish what cannot be put in force; the reasons of what was not cleared."""
+    with pytest.raises(Unpublished) as caught:
+        publisher(tree).publish(PLAN)
+    outcome = caught.value.outcome
+    assert (outcome.status, outcome.cleanup_required) == (Status.RECOVERY_REQUIRED, True)
+    assert publisher(tree).publish(PLAN).status is Status.COMMITTED
+    assert tree_of(tree) == WANTED
+    return {issue.reason for issue in outcome.issues if issue.path == "root.yaml"}
+
+
+def test_a_journal_that_nobody_can_look_for_is_not_called_undone(
+    tree: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sync, look = PosixFolder.sync, PosixFolder.look
+    failing = [FilesError("", "EIO")]
+
+    def lost(self: PosixFolder) -> None:
+        if JOURNAL in os.listdir(tree) and failing:  # noqa: PTH208 - names
+            raise SyncFailed("")
+        sync(self)
+
+    def blind(self: PosixFolder, leaf: str) -> Look | None:
+        if leaf == JOURNAL and failing:
+            raise failing.pop()
+        return look(self, leaf)
+
+    monkeypatch.setattr(PosixFolder, "sync", lost)
+    monkeypatch.setattr(PosixFolder, "look", blind)
+    assert stopped(tree) == {"file_unavailable"}
+
+
+def test_a_draft_that_stays_is_not_called_undone(
+    tree: Path, named: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = PosixFolder.create_record
+    failing = [JOURNAL]
+
+    def create(self: PosixFolder, leaf: str, data: bytes) -> PosixRecord:
+        if failing and leaf.startswith(failing[0]):
+            failing.clear()
+            (tree / leaf).write_bytes(data)
+            raise SyncFailed(leaf)
+        return real(self, leaf, data)
+
+    monkeypatch.setattr(PosixFolder, "create_record", create)
+    assert stopped(tree) == {"cleanup_required"}
 
 
 def test_a_new_root_that_could_not_be_synced_is_told_as_created(
