@@ -25,11 +25,14 @@ class Catalog:
         if data is None:
             raise DomainUnknown(domain=domain, path=self.path)
         self.data = data
+        self._read: tuple[bytes, View] | None = None
         self._check(self.view())
 
     def view(self) -> View:
-        """The catalog as it stands."""
-        return self.documents.view(self.data, self.name)
+        """The catalog as it stands; read anew only after an edit."""
+        if self._read is None or self._read[0] is not self.data:
+            self._read = (self.data, self.documents.view(self.data, self.name))
+        return self._read[1]
 
     def _check(self, view: View) -> None:
         root = view.value

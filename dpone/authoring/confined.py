@@ -7,6 +7,7 @@ Source: ADR 0023, commands and calls.
 
 from __future__ import annotations
 
+import re
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,10 +24,12 @@ from dpone.contracts.authoring import (
     ConfinedRollbackOutcome,
     OwnedFile,
 )
-from dpone.contracts.errors_authoring import FileUnreadable, PathInvalid
+from dpone.contracts.errors_authoring import DigestInvalid, FileUnreadable, PathInvalid
 from dpone.contracts.publication import PATH_CHARS_MAX
 from dpone.ports.files import Files, FilesError
 from dpone.ports.probe import Probe, quiet
+
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 def random_nonce() -> str:
@@ -61,6 +64,8 @@ class ConfinedFiles:
 
         Raises an `AuthoringError` for all that is refused before the exchange.
         """
+        if not _DIGEST.fullmatch(expected_sha256):
+            raise DigestInvalid(path=path)
         if len(desired) > FILE_BYTES_MAX:
             raise FileUnreadable(path=path, reason=f"more than {FILE_BYTES_MAX} bytes")
         with self.place(path) as place:

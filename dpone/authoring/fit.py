@@ -47,6 +47,11 @@ def refusal_of(place: Place) -> Iterator[None]:
 def refusal(error: files.FilesError, path: str) -> errors.AuthoringError:
     """The refusal for a failed file operation on `path`."""
     kind = _REFUSALS.get(type(error), errors.WriteFailed)
+    *on_the_way, leaf = path.split("/")
+    is_place = isinstance(error, files.LinkForbidden | files.NotAFolder)
+    if is_place and error.leaf in on_the_way and error.leaf != leaf:
+        # It is not the file itself that stands in the way.
+        return kind(path=path, reason=error.reason, part=error.leaf)
     return kind(path=path, reason=error.reason)
 
 

@@ -3,9 +3,9 @@
 classic: one file that is a route manifest. flow: `pipeline.yaml` with metadata and the manifests
 under `processes`. folder: `pipeline.yaml` whose `fragments` name sibling files that hold them.
 
-Promise: lines are moved and indented, never written anew, so comments, quotes and scalars stay;
-what a form cannot hold is refused. The caller compares the compiled meaning. Source: the authoring
-design, commands.
+Promise: lines are moved and indented, never written anew, so quotes and scalars stay, and comments
+come along; what a form cannot hold is refused. The caller compares the compiled meaning. Source:
+the authoring design, commands.
 """
 
 from __future__ import annotations
@@ -13,6 +13,21 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
+from dpone.authoring.cutting import (
+    INDENT,
+    Cut,
+    Unfit,
+    as_document,
+    as_item,
+    body,
+    comments_of,
+    cut,
+    indented,
+    lines_of,
+    newline_of,
+    notes_of,
+    stacked,
+)
 from dpone.contracts import catalog as layout
 from dpone.contracts.errors_project import MigrationSourceInvalid, MigrationUnsupported
 from dpone.contracts.plainyaml import EMPTY, Entries, Items, Plain, Scalar, Value, View, place_of
@@ -22,14 +37,14 @@ FORMS = ("classic", "flow", "folder")
 FLOW_KIND = "dpone.flow.v1"
 FRAGMENT_KIND = "dpone.flow-fragment.v1"
 FRAGMENT = "processes.yaml"
-_INDENT = "  "
-_MARKER = re.compile(r"(?:---|\.\.\.)(?:\s|\Z)")
+# The key of a root that lists what the form holds.
+_LISTED = {"flow": "processes", "folder": "fragments"}
 _LEAF = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,199}\.ya?ml")
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A workload's text: its form, its root's bytes, and its fragments by leaf name.
+    """A workload's text: its form, its root's text, and the texts of its fragments by leaf name.
 
     `read`: the files that it was read from, with their bytes; empty for one that was made.
     """
@@ -86,40 +101,83 @@ def _processes(view: View, path: str) -> list[Value]:
 def block(documents: Documents, source: Source) -> list[str]:
     """The text of the processes, as list items that begin in the first column."""
     if source.form == "classic":
-        return _as_item(_body(source.root, source.path))
+        return as_item(body(source.root))
     if source.form == "flow":
-        return _cut(documents, source.root, "processes", source.path)[1]
+        return _items(_cut(documents, source.root, "processes", source.path))
+    newline = newline_of(lines_of(source.root))
+    count = len(source.fragments)
+    named = _cut(documents, source.root, "fragments", source.path)
+    notes = notes_of(named, count, newline)
     lines: list[str] = []
-    for name, text in source.fragments.items():
-        lines += _cut(documents, text, "processes", name)[1]
-    return lines
+    for name, above in zip(source.fragments, notes, strict=False):
+        part = _fragment(documents, source.fragments[name], name, newline)
+        lines = stacked(lines, above, part)
+    return stacked(lines, notes[count])
+
+
+def _fragment(documents: Documents, text: str, name: str, newline: str) -> list[str]:
+    """The items of a fragment, with the comments around them."""
+    root = documents.view(text.encode(), name).value
+    extra = set(root) - {"kind", "processes"} if isinstance(root, Entries) else set()
+    if extra:
+        raise Unfit(f"it would lose {min(extra)} of {name}")
+    part = _cut(documents, text, "processes", name)
+    above = comments_of([*part.before, part.beside], newline)
+    return stacked(above, _items(part), comments_of(part.after, newline))
+
+
+def _items(part: Cut) -> list[str]:
+    if part.beside and not part.beside.startswith("#"):
+        raise Unfit("its processes do not stand on lines of their own")
+    return part.items
+
+
+def _cut(documents: Documents, text: str, key: str, path: str) -> Cut:
+    return cut(documents.view(text.encode(), path.rpartition("/")[2]), text, key)
 
 
 def emit(documents: Documents, source: Source, form: str, fields: dict[str, str]) -> Source:
-    """The same workload in another form; `fields` are the metadata of a new root."""
+    """The same workload in another form; `fields` are the metadata of a new root.
+
+    Raises `MigrationUnsupported` for what the form cannot hold.
+    """
+    try:
+        return _emitted(documents, source, form, fields)
+    except Unfit as unfit:
+        raise MigrationUnsupported(path=source.path, form=form, reason=str(unfit)) from None
+
+
+def _emitted(documents: Documents, source: Source, form: str, fields: dict[str, str]) -> Source:
     items = block(documents, source)
+    newline = newline_of(items)
     if form == "classic":
         _check_metadata(documents, source, fields)
-        return Source(fields["path"], form, "".join(_as_document(items, source.path)), {})
-    newline = "\r\n" if any(line.endswith("\r\n") for line in items) else "\n"
+        text = "".join(as_document(_commented(documents, source, items, newline)))
+        return Source(fields["path"], form, text, {})
     if form == "folder":
-        content = [f"{_INDENT}- {FRAGMENT}{newline}"]
+        content = [f"{INDENT}- {FRAGMENT}{newline}"]
         key = "fragments"
     else:
-        content, key = _indented(items), "processes"
-    root = [f"{key}:{newline}", *content]
+        content, key = indented(items), "processes"
     if source.form == "classic":
-        text = _header(form, fields, newline) + "".join(root)
+        text = _header(form, fields, newline) + "".join([f"{key}:{newline}", *content])
     else:
-        old = "processes" if source.form == "flow" else "fragments"
-        before, _, after = _cut(documents, source.root, old, source.path)
-        text = "".join([*before, *root, *after])
+        part = _cut(documents, source.root, _LISTED[source.form], source.path)
+        beside = "".join(f"{INDENT}{note}" for note in comments_of([part.beside], newline))
+        text = "".join(stacked(part.before, [f"{key}:{beside or newline}"], content, part.after))
         text = _with_mode(documents, text, source.form, form, source.path)
     fragments: dict[str, str] = {}
     if form == "folder":
         head = f"kind: {FRAGMENT_KIND}{newline}processes:{newline}"
-        fragments[FRAGMENT] = head + "".join(_indented(items))
+        fragments[FRAGMENT] = head + "".join(indented(items))
     return Source(fields["path"], form, text, fragments)
+
+
+def _commented(documents: Documents, source: Source, items: list[str], newline: str) -> list[str]:
+    """The items between the comments of a root that does not come along."""
+    part = _cut(documents, source.root, _LISTED[source.form], source.path)
+    above = comments_of([*part.before, part.beside], newline)
+    return stacked(above, items, comments_of(part.after, newline))
 
 
 def emit_new(
@@ -139,8 +197,8 @@ def emit_new(
 
 
 def _header(form: str, fields: dict[str, str], newline: str) -> str:
-    lines = [f"kind: {FLOW_KIND}", "authoring:", f"{_INDENT}mode: {form}", "metadata:"]
-    lines += [f'{_INDENT}{key}: "{fields[key]}"' for key in ("id", "domain") if fields.get(key)]
+    lines = [f"kind: {FLOW_KIND}", "authoring:", f"{INDENT}mode: {form}", "metadata:"]
+    lines += [f'{INDENT}{key}: "{fields[key]}"' for key in ("id", "domain") if fields.get(key)]
     return newline.join([*lines, ""])
 
 
@@ -150,10 +208,10 @@ def _with_mode(documents: Documents, text: str, old: str, new: str, path: str) -
     number = view.lines.get(place_of(("authoring", "mode")))
     if number is None:
         return text
-    lines = text.splitlines(keepends=True)
+    lines = lines_of(text)
     changed, count = re.subn(rf"(mode:\s*[\"']?){old}\b", rf"\g<1>{new}", lines[number - 1])
     if count != 1:
-        raise MigrationUnsupported(path=path, form=new, reason="its authoring.mode is not plain")
+        raise Unfit(f"its authoring.mode is not plainly {old}")
     lines[number - 1] = changed
     return "".join(lines)
 
@@ -167,124 +225,10 @@ def _check_metadata(documents: Documents, source: Source, fields: dict[str, str]
     known = {"id": fields.get("id", ""), "domain": fields.get("domain", "")}
     for key, value in metadata.items() if isinstance(metadata, Entries) else ():
         if not isinstance(value, Scalar) or known.get(key) != value.text:
-            raise MigrationUnsupported(
-                path=source.path, form="classic", reason=f"it would lose metadata.{key}"
-            )
+            raise Unfit(f"it would lose metadata.{key}")
     extra = set(root) - {"kind", "authoring", "metadata", "processes", "fragments"}
     if extra:
-        raise MigrationUnsupported(
-            path=source.path, form="classic", reason=f"it would lose {sorted(extra)[0]}"
-        )
-
-
-def _cut(
-    documents: Documents, text: str, key: str, path: str
-) -> tuple[list[str], list[str], list[str]]:
-    """The lines before a top-level list, its items from the first column, the lines after it."""
-    view = documents.view(text.encode(), path.rpartition("/")[2])
-    root = view.value
-    start = view.lines.get(place_of((key,)))
-    if not isinstance(root, Entries) or start is None:
-        raise MigrationSourceInvalid(path=path, reason=f"it has no {key}")
-    lines = text.splitlines(keepends=True)
-    own = _key_line(lines, key, path)
-    later = [_key_line(lines, name, path) for name in root if name != key]
-    end = min((number for number in later if number > own), default=len(lines))
-    items = lines[own + 1 : end]
-    if items and not items[-1].endswith("\n"):
-        items[-1] += "\n"
-    dash = next((line for line in items if line.lstrip().startswith("-")), "")
-    return lines[:own], _shifted(items, _indent_of(dash), path), lines[end:]
-
-
-def _key_line(lines: list[str], key: str, path: str) -> int:
-    pattern = re.compile(rf"[\"']?{re.escape(key)}[\"']?\s*:")
-    found = [number for number, line in enumerate(lines) if pattern.match(line)]
-    if len(found) != 1:
-        raise MigrationUnsupported(
-            path=path, form="other", reason=f"its {key} is not one plain line"
-        )
-    return found[0]
-
-
-def _body(text: str, path: str) -> list[str]:
-    """The lines of a manifest without byte order mark and document markers."""
-    lines = text.removeprefix("\ufeff").splitlines(keepends=True)
-    for number, line in enumerate(lines):
-        if line.startswith("%"):
-            raise MigrationUnsupported(path=path, form="flow", reason="it has a YAML directive")
-        if _MARKER.match(line):
-            lines[number] = _beside_marker(line, path)
-            break
-        if line.strip() and not line.startswith("#"):
-            break
-    for number, line in enumerate(lines):
-        if _MARKER.match(line):
-            # One more, at the very end of the document: what follows it are comments.
-            lines[number] = _beside_marker(line, path)
-    lines = [line for line in lines if line]
-    if lines and not lines[-1].endswith("\n"):
-        lines[-1] += "\n"
-    return lines
-
-
-def _beside_marker(line: str, path: str) -> str:
-    """What a document marker's line holds besides: nothing, or a comment."""
-    rest = line[3:].lstrip(" \t")
-    if not rest.strip():
-        return ""
-    if not rest.startswith("#"):
-        reason = "something stands beside its document marker"
-        raise MigrationUnsupported(path=path, form="flow", reason=reason)
-    return rest
-
-
-def _as_item(lines: list[str]) -> list[str]:
-    """A document's lines as one list item that begins in the first column."""
-    made: list[str] = []
-    is_begun = False
-    for line in lines:
-        is_content = bool(line.strip()) and not line.lstrip().startswith("#")
-        if is_content and not is_begun:
-            made.append(f"- {line}")
-            is_begun = True
-        else:
-            made.append(f"{_INDENT}{line}" if line.strip("\r\n") else line)
-    return made
-
-
-def _as_document(items: list[str], path: str) -> list[str]:
-    """The lines of a list's only item, from the first column."""
-    dashes = [number for number, line in enumerate(items) if line.startswith("-")]
-    if len(dashes) != 1:
-        raise MigrationUnsupported(
-            path=path, form="classic", reason=f"it has {len(dashes)} processes, not one"
-        )
-    lines = list(items)
-    lines[dashes[0]] = " " + lines[dashes[0]][1:]
-    first = next((line for line in lines[dashes[0] :] if line.strip()), "")
-    return _shifted(lines, _indent_of(first), path)
-
-
-def _shifted(lines: list[str], count: int, path: str) -> list[str]:
-    """Take `count` columns away; a comment further left goes to the first column."""
-    made: list[str] = []
-    for line in lines:
-        if _indent_of(line) >= count or not line.strip():
-            made.append(line[count:] if line.strip() or len(line) > count else line.lstrip(" "))
-        elif line.lstrip().startswith("#"):
-            made.append(line.lstrip(" "))
-        else:
-            raise MigrationUnsupported(path=path, form="other", reason="its lines are not aligned")
-    return made
-
-
-def _indented(lines: list[str]) -> list[str]:
-    return [f"{_INDENT}{line}" if line.strip("\r\n") else line for line in lines]
-
-
-def _indent_of(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+        raise Unfit(f"it would lose {min(extra)}")
 
 
 def _text(value: Value) -> str:

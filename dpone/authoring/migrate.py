@@ -8,6 +8,7 @@ Source: the authoring design, commands; ADR 0023, commands and calls.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dpone.authoring.draft import Draft
@@ -26,12 +27,16 @@ from dpone.contracts.errors_project import (
     ScaffoldConflict,
 )
 from dpone.contracts.errors_yaml import YamlError
-from dpone.contracts.plainyaml import Entries, Items, Scalar, Value
+from dpone.contracts.plainyaml import Entries, Items, Scalar, Value, View, place_of
 from dpone.contracts.route import route_of
 from dpone.ports.documents import Documents
 
 # A line with its end, as YAML counts lines.
 _LINE = re.compile(rb"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
+# The names of the roots that have a folder of their own.
+_ROOTS = ("pipeline.yaml", "pipeline.yml")
+# What may be left out of a workload's path.
+ENDINGS = ("/pipeline.yaml", ".yaml", ".yml")
 OLD_RETAINED = "DPONE_AUTHORING_MIGRATION_OLD_FRAGMENTS_RETAINED"
 
 
@@ -61,7 +66,7 @@ def plan_migration(
     if source.form != to:
         try:
             target = emit(documents, source, to, _fields(source, to, meaning))
-            _compare(documents, meaning, target)
+            _compare(documents, meaning, source, target)
         except YamlError as error:
             # The source was read before; what cannot be read is what its lines would become.
             reason = "its lines would be read differently there"
@@ -97,6 +102,8 @@ def read_source(tree: Tree, documents: Documents, path: str) -> Source:
         found = tree.read(place)
         if found is None:
             raise MigrationSourceInvalid(path=root, reason=f"its fragment {name} is missing")
+        # Read as YAML first: what is no text is refused there.
+        documents.view(found, name)
         fragments[name] = found.decode("utf-8-sig")
         read[place] = found
     return Source(root, form, data.decode("utf-8"), fragments, read)
@@ -107,8 +114,7 @@ def _root_of(tree: Tree, documents: Documents, path: str) -> tuple[str, bytes]:
     if not path.endswith((".yaml", ".yml")):
         # Of two forms that lie there, one is old or unfinished; the catalog names the other.
         named = _named(tree, documents, path)
-        roots = [f"{path}/pipeline.yaml", f"{path}.yaml", f"{path}.yml"]
-        tried = sorted(roots, key=lambda root: root != named)
+        tried = sorted((path + end for end in ENDINGS), key=lambda root: root != named)
     for root in tried:
         data = tree.read(root)
         if data is not None:
@@ -121,8 +127,13 @@ def _named(tree: Tree, documents: Documents, path: str) -> str:
     parts = path.split("/")
     if len(parts) != 3 or parts[0] != "workloads":
         return ""
-    data = tree.read(catalog_path(parts[1]))
-    return "" if data is None else _manifest_in(documents.view(data, "catalog").value, parts[2])
+    catalog = catalog_path(parts[1])
+    data = tree.read(catalog)
+    return "" if data is None else _manifest_in(_view(documents, data, catalog).value, parts[2])
+
+
+def _view(documents: Documents, data: bytes, path: str) -> View:
+    return documents.view(data, path.rpartition("/")[2])
 
 
 def _manifest_in(catalog: Value, workload: str) -> str:
@@ -146,6 +157,9 @@ def _target_path(source: Source, to: str) -> str:
         folder = parent_of(source.path)
         if not folder:
             raise MigrationTargetInvalid(path=source.path, reason="its folder has no name")
+        if source.path.rpartition("/")[2] not in _ROOTS:
+            # Its folder is not its own, and may hold other workloads.
+            raise MigrationTargetInvalid(path=source.path, reason="it is no pipeline.yaml")
         return f"{folder}.yaml"
     if source.form == "classic":
         return source.path.rpartition(".")[0] + "/pipeline.yaml"
@@ -164,9 +178,13 @@ def _routes(values: list[Value], path: str) -> list[object]:
     return meaning
 
 
-def _compare(documents: Documents, meaning: list[object], target: Source) -> None:
+def _compare(documents: Documents, meaning: list[object], source: Source, target: Source) -> None:
     found = [_meaning(value) for value in compiled(documents, target)]
     if found != meaning:
+        if not all(data.endswith((b"\n", b"\r")) for data in source.read.values()):
+            # A text of several lines that ends there would get the ending as its own.
+            reason = "a file of it ends without a line ending, and would get one"
+            raise MigrationUnsupported(path=source.path, form=target.form, reason=reason)
         raise MigrationDrift(
             path=target.path, form=target.form, reason="its processes read differently"
         )
@@ -194,42 +212,50 @@ def _repoint(draft: Draft, documents: Documents, source: Source, target: Source)
         return
     # The catalog's word counts, and not the usual names: a person may have chosen others.
     if source.path == target.path:
-        if source is target and _workloads(documents, data, target.path):
+        if source is target and _workloads(documents, data, path, target.path):
             # Nothing is to be changed; an interrupted run may still have left something there.
             draft.edit(path, data)
         return
     changed = data
-    for workload in _workloads(documents, data, source.path):
-        changed = _with_manifest(documents, changed, workload, source.path, target.path)
-    if changed != data or _workloads(documents, data, target.path):
+    for workload in _workloads(documents, data, path, source.path):
+        changed = _with_manifest(documents, changed, path, workload, source, target)
+    if changed != data or _workloads(documents, data, path, target.path):
         draft.edit(path, changed)
         draft.root = path
 
 
-def _workloads(documents: Documents, data: bytes, root: str) -> list[str]:
-    """The workloads of a catalog whose manifest is `root`."""
-    value = documents.view(data, "catalog").value
+def _workloads(documents: Documents, data: bytes, path: str, root: str) -> list[str]:
+    """The workloads of the catalog at `path` whose manifest is `root`."""
+    value = _view(documents, data, path).value
     listed = value.get("workloads") if isinstance(value, Entries) else None
     if not isinstance(listed, Entries):
         return []
     return [key for key in listed if _manifest_in(value, key) == root]
 
 
-def _with_manifest(documents: Documents, data: bytes, workload: str, old: str, new: str) -> bytes:
+def _with_manifest(
+    documents: Documents, data: bytes, path: str, workload: str, source: Source, target: Source
+) -> bytes:
     """The catalog with another manifest in one workload's line. Raises `MigrationUnsupported`."""
-    view = documents.view(data, "catalog")
-    number = view.lines.get(f"$.workloads.{workload}.manifest", 0)
+    entry = ("workloads", workload, "manifest")
+    view = _view(documents, data, path)
+    number = view.lines.get(place_of(entry), 1)
+    wanted = _replaced(_meaning(view.value), entry, target.path)
+    for changed in _exchanged(data, number, source.path.encode(), target.path.encode()):
+        # The line may say the path elsewhere too, in a comment or for another workload.
+        if _meaning(_view(documents, changed, path).value) == wanted:
+            return changed
+    reason = f"line {number} of {path} cannot be made to name it alone"
+    raise MigrationUnsupported(path=source.path, form=target.form, reason=reason)
+
+
+def _exchanged(data: bytes, number: int, old: bytes, new: bytes) -> Iterator[bytes]:
+    """The text with one occurrence of `old` in a line exchanged for `new`, each in turn."""
     lines = _LINE.findall(data)
-    line = lines[number - 1] if 0 < number <= len(lines) else b""
-    if line.count(old.encode()) != 1:
-        raise MigrationUnsupported(path=old, form="other", reason="its catalog entry is not plain")
-    lines[number - 1] = line.replace(old.encode(), new.encode())
-    changed = b"".join(lines)
-    after = documents.view(changed, "catalog").value
-    wanted = _replaced(_meaning(view.value), ("workloads", workload, "manifest"), new)
-    if _meaning(after) != wanted:
-        raise MigrationUnsupported(path=old, form="other", reason="its catalog entry is not plain")
-    return changed
+    before, line = b"".join(lines[: number - 1]), lines[number - 1]
+    for found in re.finditer(re.escape(old), line):
+        made = line[: found.start()] + new + line[found.end() :]
+        yield b"".join((before, made, *lines[number:]))
 
 
 def _replaced(meaning: object, path: tuple[str, ...], text: str) -> object:

@@ -34,6 +34,8 @@ class Tree:
                 try:
                     held = place.folder.hold(place.leaf)
                 except AccessDenied as error:
+                    # The file's own name can be looked at, unless its folder is closed.
+                    place.folder.look(place.leaf)
                     raise FileUnreadable(path=path, reason=error.reason) from error
                 if held is None:
                     return None

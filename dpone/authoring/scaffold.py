@@ -23,7 +23,7 @@ from dpone.contracts.errors_project import (
     ProjectFileConflict,
     WorkloadUnknown,
 )
-from dpone.contracts.plainyaml import EMPTY, Entries, Items, Scalar
+from dpone.contracts.plainyaml import EMPTY, Entries, Items, Scalar, place_of
 from dpone.contracts.project import ProjectSpec
 from dpone.ports.documents import Documents
 
@@ -37,6 +37,11 @@ environment = "dev"
 # kind = "postgres"
 # env = "WAREHOUSE_DSN"
 """
+
+_NO_PROJECT = (
+    f"there is no {layout.PROJECT_FILE} here, so a command in a folder below does not find this "
+    "project: dpone init makes one"
+)
 
 
 class Scaffold:
@@ -63,7 +68,8 @@ class Scaffold:
         _share(draft, path)
 
     def _is_set(self, data: bytes, path: str) -> bool:
-        root = self.documents.view(data, path.rpartition("/")[2]).value
+        view = self.documents.view(data, path.rpartition("/")[2])
+        root = view.value
         found = root.get("catalogs", EMPTY) if isinstance(root, Entries) else EMPTY
         listed = (
             [item.text for item in found if isinstance(item, Scalar)]
@@ -72,7 +78,8 @@ class Scaffold:
         )
         if layout.CATALOGS_PATTERN not in listed:
             reason = f"catalogs does not list {layout.CATALOGS_PATTERN}"
-            raise CatalogInvalid(path=path, reason=reason, line=1)
+            line = view.lines.get(place_of(("catalogs",)), 1)
+            raise CatalogInvalid(path=path, reason=reason, line=line)
         return True
 
     def _ignore(self, draft: Draft) -> None:
@@ -109,6 +116,8 @@ class Scaffold:
             layout.catalog_document(name), comment=f"The workloads and DAGs of {name}."
         )
         draft.create(draft.root, data, lambda found: self._is_catalog(name, found))
+        if not self.tree.is_there(layout.PROJECT_FILE):
+            draft.warnings.append(_NO_PROJECT)
         return draft
 
     def _is_catalog(self, domain: str, data: bytes) -> bool:
@@ -119,9 +128,7 @@ class Scaffold:
 
     def dag(self, domain: str, dag: layout.Dag) -> Draft:
         """A DAG declaration; an existing one must be exactly this one."""
-        layout.check_name("domain", domain)
-        layout.check_dag(dag.dag_id)
-        layout.check_times(dag.schedule, dag.start_date, dag.timezone)
+        check_new_dag(dag)
         draft, catalog = self.catalog(domain)
         for workload in dag.workloads:
             self.declared(catalog, workload)
@@ -133,13 +140,13 @@ class Scaffold:
 
     def membership(self, domain: str, dag_id: str, workloads: Sequence[str]) -> Draft:
         """Put workloads into a DAG that exists; members stay members."""
-        layout.check_name("domain", domain)
         draft, catalog = self.catalog(domain)
         members = catalog.members(dag_id)
         if members is None:
             raise WorkloadUnknown(path=catalog.path, kind="DAG", name=dag_id)
         for workload in workloads:
             self.declared(catalog, workload)
+        for workload in workloads:
             if workload not in members:
                 catalog.add_member(dag_id, workload)
                 members.append(workload)
@@ -148,13 +155,14 @@ class Scaffold:
 
     def ownership(self, draft: Draft, domain: str, workload: str, owner: str) -> None:
         """Name the owner of a workload; another owner is a conflict."""
+        layout.check_owner(owner)
         catalog = Catalog(self.documents, domain, draft.current(layout.catalog_path(domain)))
         entry = self.declared(catalog, workload)
         existing = entry.get("owner")
         if existing is None:
             catalog.add_field("workloads", workload, "owner", owner)
         elif not self.documents.same(existing, owner):
-            line = catalog.view().lines.get(f"$.workloads.{workload}.owner", 1)
+            line = catalog.view().lines.get(place_of(("workloads", workload, "owner")), 1)
             raise DomainConflict(
                 path=catalog.path, entry=f"workloads.{workload}", fields="owner", line=line
             )
@@ -164,6 +172,7 @@ class Scaffold:
 
     def catalog(self, domain: str) -> tuple[Draft, Catalog]:
         """A draft whose root is the domain's catalog, and the catalog."""
+        layout.check_name("domain", domain)
         draft = Draft(self.tree, layout.catalog_path(domain))
         # A workload set that is a link or no file stops everything before the first change.
         draft.tree.read(layout.WORKLOAD_SET)
@@ -175,6 +184,13 @@ class Scaffold:
         if not isinstance(entry, Entries):
             raise WorkloadUnknown(path=catalog.path, kind="workload", name=workload)
         return entry
+
+
+def check_new_dag(dag: layout.Dag) -> None:
+    """Refuse what no DAG can have. Raises `NameRefused`, `OptionInvalid`."""
+    layout.check_dag(dag.dag_id)
+    layout.check_times(dag.schedule, dag.start_date, dag.timezone)
+    layout.check_owner(dag.owner)
 
 
 def _share(draft: Draft, path: str) -> None:

@@ -6,9 +6,11 @@ other lines stay as they are. Source: ADR 0023, commands and calls; the authorin
 
 from __future__ import annotations
 
+from functools import partial
+
 from dpone.authoring.draft import Draft
 from dpone.authoring.forms import FORMS, emit_new
-from dpone.authoring.scaffold import Scaffold
+from dpone.authoring.scaffold import Scaffold, check_new_dag
 from dpone.contracts import catalog as layout
 from dpone.contracts.catalog import WorkloadOptions
 from dpone.contracts.errors import ContractInvalid
@@ -36,6 +38,7 @@ def plan_workload(
     """Plan a workload in a domain; the domain and the DAG are planned too where they are new."""
     layout.check_name("domain", domain)
     layout.check_name("workload", workload)
+    layout.check_owner(options.owner)
     if options.form not in FORMS:
         raise OptionInvalid(option="--layout", reason=f"it is none of {', '.join(FORMS)}")
     value = manifest_of(domain, workload, options)
@@ -48,11 +51,10 @@ def plan_workload(
     # conflict, and is found before a file is planned.
     catalog.declare("workloads", workload, entry)
     if dag is not None:
-        layout.check_dag(dag.dag_id)
-        layout.check_times(dag.schedule, dag.start_date, dag.timezone)
+        check_new_dag(dag)
         catalog.declare("dags", dag.dag_id, dag.entry())
     for path, data in emit_new(scaffold.documents, domain, workload, options.form, value).items():
-        draft.create(path, data, lambda found, data=data: _means(scaffold, found, data))  # type: ignore[misc]
+        draft.create(path, data, partial(_means, scaffold, path, data))
     draft.edit(catalog.path, catalog.data)
     return draft
 
@@ -82,6 +84,8 @@ def _source(domain: str, workload: str, options: WorkloadOptions) -> Plain:
     kind, _, place = options.source.partition(":")
     if kind not in SOURCES:
         raise OptionInvalid(option="--source", reason=f"{kind} is none of {', '.join(SOURCES)}")
+    if options.sql and kind != "query":
+        raise OptionInvalid(option="--sql", reason=f"{kind} has no statement, only query has one")
     if kind == "query":
         sql = options.sql or " ".join(("SELECT * FROM", workload))
         return {"query": {"connection": place or "warehouse", "sql": sql}}
@@ -101,12 +105,12 @@ def _strategy(options: WorkloadOptions) -> Plain:
     return {options.strategy: list(options.keys)}
 
 
-def _means(scaffold: Scaffold, found: bytes, wanted: bytes) -> bool:
+def _means(scaffold: Scaffold, path: str, wanted: bytes, found: bytes) -> bool:
     """Whether an existing file says exactly what would be generated, in whatever form."""
-    documents = scaffold.documents
-    return _texts(documents.view(found, "manifest").value) == _texts(
-        documents.view(wanted, "manifest").value
+    said, meant = (
+        scaffold.documents.view(data, path.rpartition("/")[2]).value for data in (found, wanted)
     )
+    return _texts(said) == _texts(meant)
 
 
 def _texts(value: Value) -> object:

@@ -47,14 +47,16 @@ def migrate(
 ) -> None:
     """Bring a workload into another authoring form; its meaning stays the same."""
     session = session_of(context, chosen)
+    from dpone.authoring.migrate import ENDINGS
     from dpone.contracts.errors_project import OptionInvalid
 
     if plan and apply:
         raise OptionInvalid(option="--plan", reason="it excludes --apply")
     desk = desk_of(session, root, accept_unproven=accept_unproven)
-    endings = ("", ".yaml", "/pipeline.yaml")
     path = relative(
-        target, root, known=lambda name: any(desk.tree.is_there(name + end) for end in endings)
+        target,
+        root,
+        known=lambda name: any(desk.tree.is_there(name + end) for end in ("", *ENDINGS)),
     )
     report = desk.migrate(path, to, declared=declared, apply=apply)
     finish(session, report, f"{report.source.mode} to {report.target.mode}")

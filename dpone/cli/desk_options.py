@@ -22,6 +22,10 @@ RootOption = Annotated[
     Path | None,
     typer.Option("--root", help="The project's folder; by default the one with dpone.toml."),
 ]
+NewRootOption = Annotated[
+    Path | None,
+    typer.Option("--root", help="The new project's folder; by default the working folder."),
+]
 UnprovenOption = Annotated[
     bool,
     typer.Option(

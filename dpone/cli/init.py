@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dpone.cli.desk_options import ApplyOption, RootOption, UnprovenOption, desk_of, finish
+from dpone.cli.desk_options import (
+    ApplyOption,
+    NewRootOption,
+    RootOption,
+    UnprovenOption,
+    desk_of,
+    finish,
+)
 from dpone.cli.session import Format, FormatOption, plain_app, session_of
 
 if TYPE_CHECKING:
@@ -49,11 +56,12 @@ app.info.no_args_is_help = False
 def init(
     context: typer.Context,
     apply: ApplyOption = False,
-    root: RootOption = None,
+    root: NewRootOption = None,
     chosen: FormatOption = Format.TEXT,
 ) -> None:
     """Write a new project: dpone.toml, the workload set and the ignore file."""
     if context.invoked_subcommand is not None:
+        _refuse_before(context, context.invoked_subcommand)
         return
     _project(context, apply=apply, root=root, chosen=chosen)
 
@@ -62,14 +70,25 @@ def init(
 def project(
     context: typer.Context,
     apply: ApplyOption = False,
-    root: RootOption = None,
+    root: NewRootOption = None,
     chosen: FormatOption = Format.TEXT,
 ) -> None:
     """The same as dpone init alone."""
     _project(context, apply=apply, root=root, chosen=chosen)
 
 
-def _project(context: typer.Context, *, apply: bool, root: RootOption, chosen: Format) -> None:
+def _refuse_before(context: typer.Context, subcommand: str) -> None:
+    """Refuse options before a subcommand, which takes its own. Raises `OptionInvalid`."""
+    from dpone.contracts.errors_project import OptionInvalid
+
+    for option in context.command.params:
+        source = context.get_parameter_source(option.name or "")
+        if source is not None and source.name == "COMMANDLINE":
+            reason = f"it stands before {subcommand} and belongs behind it"
+            raise OptionInvalid(option=option.opts[0], reason=reason)
+
+
+def _project(context: typer.Context, *, apply: bool, root: NewRootOption, chosen: Format) -> None:
     session = session_of(context, chosen)
     # A new project is made where one stands, whatever lies above.
     desk = desk_of(session, root, new=True)
@@ -221,7 +240,7 @@ def _dag(
 
     return Dag(
         dag_id=dag_id,
-        workloads=workloads,
+        workloads=tuple(dict.fromkeys(workloads)),
         schedule=schedule,
         timezone=timezone,
         owner=owner,

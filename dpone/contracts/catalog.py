@@ -7,6 +7,7 @@ design, commands; the formats of the deployments in use.
 from __future__ import annotations
 
 import re
+from datetime import date
 from typing import Annotated
 
 import msgspec
@@ -30,18 +31,28 @@ IGNORED = (
 )
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{1,127}")
 _DAG = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,249}")
+_OTHER_FORM = "it has another form or length"
 
 
 def check_name(what: str, name: str) -> None:
     """Refuse what is no name of a domain or workload. Raises `NameRefused`."""
     if not _NAME.fullmatch(name):
-        raise NameRefused(what=what, name=name, reason="it has another form or length")
+        form = "2 to 128 lower-case letters, digits, - and _, first a letter or digit"
+        raise NameRefused(what=what, name=name, reason=_OTHER_FORM, form=form)
 
 
 def check_dag(name: str) -> None:
     """Refuse what Airflow would not take for a DAG's id. Raises `NameRefused`."""
     if not _DAG.fullmatch(name):
-        raise NameRefused(what="DAG", name=name, reason="it has another form or length")
+        form = "1 to 250 letters, digits, _, . and -, first a letter, digit or _"
+        raise NameRefused(what="DAG", name=name, reason=_OTHER_FORM, form=form)
+
+
+def check_owner(text: str) -> None:
+    """Refuse what tells nobody whom to ask. Raises `NameRefused`."""
+    if not text.strip() or len(text) > 256 or any(ord(letter) < 32 for letter in text):
+        form = "one line of 1 to 256 characters that is not blank"
+        raise NameRefused(what="owner", name=text, reason="it is blank, too long or odd", form=form)
 
 
 def catalog_path(domain: str) -> str:
@@ -70,8 +81,7 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         for text in (self.team, self.contact, self.approver_team):
-            if not text.strip() or len(text) > 256 or any(ord(letter) < 32 for letter in text):
-                raise NameRefused(what="owner", name=text, reason="it is blank, too long or odd")
+            check_owner(text)
 
     def document(self, domain: str) -> Plain:
         """The ownership file's value."""
@@ -83,20 +93,27 @@ class Owner(msgspec.Struct, frozen=True, kw_only=True):
         }
 
 
-_DATE = re.compile(r"\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _ZONE = re.compile(r"[A-Za-z][A-Za-z0-9_+-]*(/[A-Za-z0-9_+-]+){0,2}")
 _CRON = re.compile(r"[0-9A-Za-z*/,#?LW-]+( +[0-9A-Za-z*/,#?LW-]+){4,5}")
 _PRESET = re.compile(r"@(once|continuous|hourly|daily|weekly|monthly|quarterly|yearly)")
 
 
 def check_times(schedule: str, start_date: str, timezone: str) -> None:
-    """Refuse what Airflow would not take. Raises `OptionInvalid`."""
+    """Refuse what has not the form that Airflow takes. Raises `OptionInvalid`."""
     if not (_CRON.fullmatch(schedule) or _PRESET.fullmatch(schedule)):
         raise OptionInvalid(option="--schedule", reason="it is no cron line and no @preset")
-    if not _DATE.fullmatch(start_date):
+    if not _is_date(start_date):
         raise OptionInvalid(option="--start-date", reason="it is no date such as 2026-01-31")
     if not _ZONE.fullmatch(timezone):
         raise OptionInvalid(option="--timezone", reason="it is no zone such as Europe/Berlin")
+
+
+def _is_date(text: str) -> bool:
+    try:
+        return bool(_DATE.fullmatch(text)) and date.fromisoformat(text) is not None
+    except ValueError:
+        return False
 
 
 class Dag(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from dpone.contracts.errors import (
     EXIT_CONFLICT,
     EXIT_INTERNAL,
     EXIT_LATER,
+    EXIT_USAGE,
     DponeError,
 )
 
@@ -50,13 +51,20 @@ class FileConflict(AuthoringError):
 
 
 class PathUnsafe(AuthoringError):
-    """A path that must not be followed or changed."""
+    """A path that must not be followed or changed. `part`: the folder on the way that is a link."""
 
     code = "DPONE_AUTHORING_PATH_UNSAFE"
     exit_code = EXIT_CLOSED
     happened = "{path} cannot be changed safely: {reason}."
     known = _UNTOUCHED
     advice = "Put a plain file inside the project there, and run again."
+
+    def sentences(self) -> tuple[str, str, str]:
+        """As the path has it: a folder on the way may be what stands there."""
+        if "part" not in self.fields:
+            return super().sentences()
+        happened = "{path} cannot be changed safely: {part}, on the way to it, is a link."
+        return happened, self.known, "Put a plain folder in the place of {part}, and run again."
 
 
 class PlanTooLarge(AuthoringError):
@@ -70,13 +78,30 @@ class PlanTooLarge(AuthoringError):
 
 
 class PathInvalid(AuthoringError):
-    """A path that names no file inside the project."""
+    """A path that names no file inside the project. `part`: what on the way is no folder."""
 
     code = "DPONE_AUTHORING_PATH_INVALID"
     exit_code = EXIT_CLOSED
     happened = "{path} names no file of this project: {reason}."
     known = _UNTOUCHED
     advice = "Give a path below the project's folder, without .. and links."
+
+    def sentences(self) -> tuple[str, str, str]:
+        """As the path has it: it may be right, and something stand in its way."""
+        if "part" not in self.fields:
+            return super().sentences()
+        happened = "{path} names no file of this project: {part}, on the way to it, is no folder."
+        return happened, self.known, "Move {part} away, or give another path."
+
+
+class DigestInvalid(AuthoringError):
+    """What a program gave as the expected digest is no SHA-256, and no file can ever have it."""
+
+    code = "DPONE_AUTHORING_DIGEST_INVALID"
+    exit_code = EXIT_USAGE
+    happened = "The digest that {path} is expected to have is no SHA-256."
+    known = _UNTOUCHED
+    advice = "Give the SHA-256 of the bytes that were read, as 64 lower-case hexadecimal digits."
 
 
 class TargetHardLinked(AuthoringError):
@@ -126,7 +151,7 @@ class OwnershipNotPreservable(AuthoringError):
     exit_code = EXIT_CLOSED
     happened = "The owner, group, access list, attributes or label of {path} cannot be kept."
     known = _UNTOUCHED
-    advice = "Run as the file's owner, and again."
+    advice = "Run as its owner and as a member of its group, or as root."
 
 
 class AtomicExchangeUnsupported(AuthoringError):

@@ -15,12 +15,12 @@ class ProjectConflict(DponeError):
 
 
 class NameRefused(ProjectConflict):
-    """A name that a path, a catalog or a DAG cannot bear."""
+    """A name that a path, a catalog or a DAG cannot bear. `form` is what one looks like."""
 
     code = "DPONE_INIT_NAME_INVALID"
     exit_code = EXIT_USAGE
     happened = "{what} {name} is no valid name: {reason}."
-    advice = "Use 2 to 128 lower-case letters, digits, - and _, first a letter or digit."
+    advice = "Use {form}."
 
 
 class NameCollision(ProjectConflict):
@@ -136,10 +136,10 @@ class WorkloadUnknown(ProjectConflict):
 
 
 class CatalogInvalid(ProjectConflict):
-    """A catalog whose shape is another."""
+    """A catalog, or the workload set, whose shape is another."""
 
     code = "DPONE_CATALOG_INVALID"
-    happened = "{path} is no catalog: {reason} (line {line})."
+    happened = "{path} cannot be used: {reason} (line {line})."
     advice = "Mend {path}, and run again."
 
 
@@ -192,4 +192,4 @@ class MigrationUnsupported(ProjectConflict):
 
     code = "DPONE_AUTHORING_MIGRATION_RECIPE_UNSUPPORTED"
     happened = "{path} cannot have the {form} form: {reason}."
-    advice = "Keep its form, or split it first."
+    advice = "Keep its form, or change by hand what stands in the way, and run again."

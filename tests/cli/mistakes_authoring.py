@@ -43,6 +43,16 @@ def without(path: str) -> Callable[[Project], object]:
     return lambda project: (project.root / path).unlink()
 
 
+def fragment(data: str | bytes) -> Callable[[Project], object]:
+    """A folder form with one fragment."""
+
+    def make(project: Project) -> None:
+        project.write("p/pipeline.yaml", "kind: dpone.flow.v1\nfragments: [a.yaml]\n")
+        project.write("p/a.yaml", data)
+
+    return make
+
+
 def pipe(path: str) -> Callable[[Project], object]:
     """A pipe where a file was."""
 
@@ -69,6 +79,10 @@ MISTAKES = (
     Mistake("no argument", "DPONE_USAGE", 2, ("init", "workload")),
     Mistake("unknown option", "DPONE_USAGE", 2, (*NEW, "--color", "red")),
     Mistake("unknown subcommand", "DPONE_USAGE", 2, ("init", "pipeline", "x")),
+    Mistake("folder before the subcommand", "DPONE_INIT_OPTION_INVALID", 2,
+            ("init", "--root", ".", "domain", "shop")),
+    Mistake("apply before the subcommand", "DPONE_INIT_OPTION_INVALID", 2,
+            ("init", "--apply", "domain", "shop")),
     Mistake("no domain in the name", "DPONE_INIT_OPTION_INVALID", 2, ("init", "workload", "items")),
     Mistake("three parts in the name", "DPONE_INIT_OPTION_INVALID", 2, ("init", "dag", "a/b/c")),
     Mistake("upper case", "DPONE_INIT_NAME_INVALID", 2, ("init", "domain", "Sales")),
@@ -83,6 +97,16 @@ MISTAKES = (
             ("init", "domain", "shop", "--owner-team", " ")),
     Mistake("owner of two lines", "DPONE_INIT_NAME_INVALID", 2,
             ("init", "domain", "shop", "--owner-contact", "a\nb")),
+    Mistake("blank owner of a workload", "DPONE_INIT_NAME_INVALID", 2, (*NEW, "--owner", " ")),
+    Mistake("no owner of a DAG", "DPONE_INIT_NAME_INVALID", 2, (*DAG, "--owner", "")),
+    Mistake("blank new owner", "DPONE_INIT_NAME_INVALID", 2,
+            ("catalog", "apply", "sales", "--workload", "orders", "--owner", " ")),
+    Mistake("domain that climbs in the catalog", "DPONE_INIT_NAME_INVALID", 2,
+            ("catalog", "apply", "../x", "--workload", "orders", "--owner", "me")),
+    Mistake("a day that no month has", "DPONE_INIT_OPTION_INVALID", 2,
+            (*DAG, "--start-date", "2026-02-31")),
+    Mistake("statement without a query", "DPONE_INIT_OPTION_INVALID", 2,
+            (*NEW, "--sql", "SELECT 1")),
     Mistake("unknown domain", "DPONE_INIT_DOMAIN_UNKNOWN", 1, ("init", "workload", "shop/items")),
     Mistake("unknown domain of a DAG", "DPONE_INIT_DOMAIN_UNKNOWN", 1, ("init", "dag", "shop/d")),
     Mistake("unknown workload", "DPONE_WORKLOAD_INIT_INVALID_REFERENCE", 1,
@@ -151,6 +175,16 @@ MISTAKES = (
     Mistake("fragment climbs out", "DPONE_AUTHORING_MIGRATION_SOURCE_INVALID", 1,
             ("authoring", "migrate", "p", "--to", "flow"),
             writes("p/pipeline.yaml", "kind: dpone.flow.v1\nfragments: [../../x.yaml]\n")),
+    Mistake("fragment is not UTF-8", "DPONE_YAML_UNREADABLE", 4,
+            ("authoring", "migrate", "p", "--to", "flow"), fragment(b"processes: # \xff\n")),
+    Mistake("fragment with a key of its own", "DPONE_AUTHORING_MIGRATION_RECIPE_UNSUPPORTED", 1,
+            ("authoring", "migrate", "p", "--to", "flow"),
+            fragment(f"processes:\n  - {ROUTE}notes: mine\n")),
+    Mistake("processes on one line", "DPONE_AUTHORING_MIGRATION_RECIPE_UNSUPPORTED", 1,
+            ("authoring", "migrate", "p", "--to", "folder"),
+            writes("p/pipeline.yaml", f"kind: dpone.flow.v1\nprocesses: [{ROUTE.strip()}]\n")),
+    Mistake("flow in a folder of others", "DPONE_AUTHORING_MIGRATION_TARGET_INVALID", 4,
+            (*MIGRATE, "--to", "classic"), writes(MANIFEST, f"{TWO}  - {ROUTE}")),
     Mistake("no process", "DPONE_AUTHORING_MIGRATION_SOURCE_INVALID", 1,
             ("authoring", "migrate", "p", "--to", "folder"),
             writes("p/pipeline.yaml", "kind: dpone.flow.v1\nprocesses: []\n")),

@@ -15,7 +15,7 @@ from dpone.contracts.authoring import (
     Status,
     sha256_of,
 )
-from dpone.contracts.errors_authoring import PathInvalid, SourceChanged
+from dpone.contracts.errors_authoring import DigestInvalid, PathInvalid, SourceChanged
 from dpone.contracts.transaction import Phase
 from faultinject.writing import NEW, OLD
 from tests.authoring.confined.studio import Single
@@ -35,6 +35,17 @@ def test_a_program_replaces_a_file_that_is_as_it_was_read(single: Single) -> Non
         )
     assert isinstance(caught.value, dpone.DponeError)
     assert single.shown == NEW
+
+
+@pytest.mark.parametrize(
+    "digest",
+    ["", "abc", sha256_of(OLD).upper(), f"sha256:{sha256_of(OLD)}", f"{sha256_of(OLD)}\n"],
+)
+def test_what_is_no_digest_is_told_apart_from_a_changed_file(single: Single, digest: str) -> None:
+    """Planning again would never help."""
+    with pytest.raises(DigestInvalid):
+        dpone.replace_file_if_digest(single.root, "f.yaml", expected_sha256=digest, desired=NEW)
+    assert (single.shown, single.names) == (OLD, {"f.yaml"})
 
 
 def test_a_program_removes_the_file_of_its_receipt_and_no_other(single: Single) -> None:
