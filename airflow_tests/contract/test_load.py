@@ -245,6 +245,22 @@ def test_a_partition_of_a_mapped_load_that_names_nothing_is_not_the_whole_source
     assert sql(manifest.parent / "w.db", ROWS) == [(2,), (3,)]
 
 
+def test_connections_of_a_mapped_load_that_name_nothing_are_not_the_project_s(
+    manifest: Path,
+) -> None:
+    def define() -> None:
+        @lab.task
+        def which() -> list[Any]:
+            return [{}, None]
+
+        load = DponeRunOperator.partial(task_id="load", manifest=str(manifest), data_interval=False)
+        load.expand(connections=which())
+
+    done = run(define, retries=2)
+    assert [done.states["load", at] for at in (0, 1)] == ["success", "failed"]
+    assert done.tries["load", 1] == 1
+
+
 def test_a_mapped_load_that_names_no_partition_loads_the_whole_source(manifest: Path) -> None:
     def define() -> None:
         load = DponeRunOperator.partial(task_id="load", data_interval=False)

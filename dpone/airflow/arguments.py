@@ -72,8 +72,14 @@ def connections(value: object) -> str:
     """Names of connections by names of connections."""
     if not isinstance(value, Mapping):
         return _is_no(value, "mapping")
+    from dpone.adapters.projectfile.reading import variable_of
+
     pairs = (side for pair in value.items() for side in pair)
-    return next((f"in its mapping, {reason}" for side in pairs if (reason := a_name(side))), "")
+    if reason := next((reason for side in pairs if (reason := a_name(side))), ""):
+        return f"in its mapping, {reason}"
+    # Names of a route that differ in signs alone are one connection.
+    is_twice = len({variable_of(name) for name in value}) < len(value)
+    return "in its mapping, two names stand for one connection" if is_twice else ""
 
 
 def written(rule: Rule) -> Rule:

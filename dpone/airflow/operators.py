@@ -12,8 +12,8 @@ from dpone.airflow import arguments, compat
 from dpone.airflow import attempt as trying
 from dpone.airflow.links import DponeOperationLink
 
-# A partition that nobody names: serialized it is None.
-_EVERY: Any = object()
+# What the DAG leaves out: serialized it is None.
+_LEFT_OUT: Any = object()
 
 
 class DponeRunOperator(compat.BaseOperator):
@@ -42,28 +42,30 @@ class DponeRunOperator(compat.BaseOperator):
         self,
         *,
         manifest: str | os.PathLike[str],
-        partition: str | Sequence[str] | None = _EVERY,
+        partition: str | Sequence[str] | None = _LEFT_OUT,
         revision: int | str | None = None,
         again: bool = False,
         process: str = "",
         data_interval: bool = True,
-        connections: Mapping[str, str] | None = None,
+        connections: Mapping[str, str] | None = _LEFT_OUT,
         take_over: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
         # Another task may name it, and then it is not known yet.
         self.manifest = os.fspath(manifest) if isinstance(manifest, os.PathLike) else manifest
-        self.partition = None if partition is _EVERY else partition
+        self.partition = None if partition is _LEFT_OUT else partition
         self.revision = revision
         self.again = again
         self.process = process
         self.data_interval = data_interval
-        self.connections = connections
+        self.connections = None if connections is _LEFT_OUT else connections
         self.take_over = take_over
         # Of a mapped task None is what another task named, and not what the DAG leaves out.
-        named = partition is not _EVERY and compat.is_mapped(self)
-        self._given = (named or self.partition is not None, connections is not None)
+        named = (partition is not _LEFT_OUT, connections is not _LEFT_OUT)
+        if not compat.is_mapped(self):
+            named = (self.partition is not None, self.connections is not None)
+        self._given = named
 
     def execute(self, context: Any) -> dict[str, Any]:
         """Load, and return the receipts."""

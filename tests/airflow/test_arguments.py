@@ -60,7 +60,10 @@ def test_what_fits(rule: arguments.Rule, fits: list[Any]) -> None:
         (arguments.labels, [*NAMES_NOTHING, 5, [], [5], [None], [""], ["a", "None"], {"a": "b"}]),
         (arguments.written(arguments.a_name), [*NAMES_NOTHING, 5, "day=", "day=None", "x_None-eu"]),
         (arguments.written(arguments.labels), [5, [], ["a=1", "b= "], Lazy("c="), "None,eu"]),
-        (arguments.connections, ["warehouse", ["a"], {"a": None}, {"a": "None"}, {1: "a"}]),
+        (
+            arguments.connections,
+            ["warehouse", ["a"], {"a": None}, {"a": "None"}, {1: "a"}, {"a-b": "x", "a_b": "y"}],
+        ),
         (arguments.optional(arguments.a_flag), ["no", 0]),
         (arguments.unless_left_out(arguments.a_name, given=False), ["", "None", 5]),
         (arguments.unless_left_out(arguments.a_name, given=True), NAMES_NOTHING),
