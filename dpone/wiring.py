@@ -167,6 +167,9 @@ def _split(spec: str) -> tuple[str, str]:
 
 def _path(value: str, root: Path | None) -> Path:
     path = Path(value)
+    if path.name == ":memory:":
+        # Engines mean no file by it. What ends with its process remembers nothing of a retry.
+        raise SpecInvalid(what="place", spec=path.name, known="paths of files")
     return path if path.is_absolute() else (root or Path.cwd()) / path
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from posixpath import normpath
 
 from dpone.authoring.draft import Draft
 from dpone.authoring.forms import FORMS, Source, compiled, emit, form_of, fragments_of
@@ -230,7 +231,7 @@ def _workloads(documents: Documents, data: bytes, path: str, root: str) -> list[
     listed = value.get("workloads") if isinstance(value, Entries) else None
     if not isinstance(listed, Entries):
         return []
-    return [key for key in listed if _manifest_in(value, key) == root]
+    return [key for key in listed if normpath(_manifest_in(value, key)) == root]
 
 
 def _with_manifest(
@@ -241,7 +242,8 @@ def _with_manifest(
     view = _view(documents, data, path)
     number = view.lines.get(place_of(entry), 1)
     wanted = _replaced(_meaning(view.value), entry, target.path)
-    for changed in _exchanged(data, number, source.path.encode(), target.path.encode()):
+    said = _manifest_in(view.value, workload).encode()
+    for changed in _exchanged(data, number, said, target.path.encode()):
         # The line may say the path elsewhere too, in a comment or for another workload.
         if _meaning(_view(documents, changed, path).value) == wanted:
             return changed

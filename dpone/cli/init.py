@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
@@ -48,6 +49,8 @@ RetriesOption = Annotated[int, typer.Option(min=0, help="How often Airflow retri
 OwnerOption = Annotated[str, typer.Option(help="Who owns it.")]
 LayoutOption = Annotated[str, typer.Option(help="classic, flow or folder.")]
 
+_OF_A_DAG = ("schedule", "timezone", "retries")
+
 app = plain_app("Write a project, a domain, a workload or a DAG; plan first.")
 app.info.no_args_is_help = False
 
@@ -61,7 +64,8 @@ def init(
 ) -> None:
     """Write a new project: dpone.toml, the workload set and the ignore file."""
     if context.invoked_subcommand is not None:
-        _refuse_before(context, context.invoked_subcommand)
+        reason = f"it stands before {context.invoked_subcommand} and belongs behind it"
+        _refuse_given(context, reason)
         return
     _project(context, apply=apply, root=root, chosen=chosen)
 
@@ -77,14 +81,14 @@ def project(
     _project(context, apply=apply, root=root, chosen=chosen)
 
 
-def _refuse_before(context: typer.Context, subcommand: str) -> None:
-    """Refuse options before a subcommand, which takes its own. Raises `OptionInvalid`."""
+def _refuse_given(context: typer.Context, reason: str, names: Collection[str] = ()) -> None:
+    """Refuse options that were said and do nothing: all, or `names`. Raises `OptionInvalid`."""
     from dpone.contracts.errors_project import OptionInvalid
 
     for option in context.command.params:
         source = context.get_parameter_source(option.name or "")
-        if source is not None and source.name == "COMMANDLINE":
-            reason = f"it stands before {subcommand} and belongs behind it"
+        is_said = source is not None and source.name == "COMMANDLINE"
+        if is_said and (not names or option.name in names):
             raise OptionInvalid(option=option.opts[0], reason=reason)
 
 
@@ -167,7 +171,7 @@ def workload(
         owner=owner,
         form=layout,
     )
-    declared = _dag(dag, (workload_id,), schedule, timezone, owner, retries) if dag else None
+    declared = _dag_if(context, dag, (workload_id,), schedule, timezone, owner, retries)
     desk = desk_of(session, root, accept_unproven=accept_unproven)
     wanted = partial(plan_workload, desk.scaffold, domain_name, workload_id, options, declared)
     details = _details(domain_name, workload_id, dag, layout)
@@ -179,6 +183,21 @@ def workload(
         details=details,
     )
     finish(session, report, f"workload {name}")
+
+
+def _dag_if(
+    context: typer.Context,
+    dag: str,
+    workloads: tuple[str, ...],
+    schedule: str,
+    timezone: str,
+    owner: str,
+    retries: int,
+) -> Dag | None:
+    if dag:
+        return _dag(dag, workloads, schedule, timezone, owner, retries)
+    _refuse_given(context, "it says something of a DAG, and there is no --dag", _OF_A_DAG)
+    return None
 
 
 def _details(domain: str, workload: str, dag: str, layout: str) -> WorkloadDetails:

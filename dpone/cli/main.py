@@ -5,6 +5,7 @@ Promise: no traceback is shown to anybody who did not ask for one, whenever the 
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NoReturn
@@ -14,6 +15,8 @@ from dpone.cli.interrupt import Interrupts, interrupts
 if TYPE_CHECKING:
     from dpone.ports.probe import Probe
 
+_STANDARD = 2
+
 
 def main(argv: Sequence[str] | None = None, *, probe: Probe | None = None) -> NoReturn:
     """Run the command line and exit with its code.
@@ -21,6 +24,7 @@ def main(argv: Sequence[str] | None = None, *, probe: Probe | None = None) -> No
     `probe` observes the effects of this call; only a harness passes another one in.
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
+    _stand_in()
     with interrupts() as signals:
         try:
             from dpone.cli.commands import run
@@ -31,6 +35,13 @@ def main(argv: Sequence[str] | None = None, *, probe: Probe | None = None) -> No
                 raise
             code = _between(arguments, signals)
     sys.exit(code)
+
+
+def _stand_in() -> None:
+    """Have the descriptors 0 to 2 lead somewhere, so that no file of a load is taken for one."""
+    while (number := os.open(os.devnull, os.O_RDWR)) <= _STANDARD:
+        continue
+    os.close(number)
 
 
 def _between(arguments: Sequence[str], signals: Interrupts) -> int:

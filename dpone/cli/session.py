@@ -140,6 +140,8 @@ class Session:
 
     def is_stuck(self, *, after: OSError | None = None) -> bool:
         """Whether stdout takes nothing: what it still holds, or after an error an empty line."""
+        if sys.stdout is None and not self.unwritten:
+            self._refused(OSError(errno.EBADF, "closed"))
         try:
             if sys.stdout is not None:
                 sys.stdout.write("\n" if after is not None else "")
@@ -166,6 +168,8 @@ class Session:
         A reader that has gone is no reason to stop a load, nor is a disk that is full.
         """
         try:
+            if sys.stdout is None and not self.unwritten:
+                raise OSError(errno.EBADF, "closed")
             if not self.unwritten:
                 print(text, flush=True)
         except BrokenPipeError:
@@ -179,7 +183,8 @@ class Session:
         from dpone.contracts.errors_run import AnswerUnwritten
 
         self.unwritten = errno.errorcode.get(error.errno or 0, "unknown")
-        _discard(sys.stdout)
+        if sys.stdout is not None:
+            _discard(sys.stdout)
         self.complain(AnswerUnwritten(reason=self.unwritten).report())
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tests.loading.project import TARGETS, Project
+from tests.loading.project import ITEM_ROWS, TARGETS, Project
 
 FULL = "/dev/full"
 UNWRITTEN = "DPONE_ANSWER_UNWRITTEN"
@@ -143,6 +143,28 @@ def test_a_closed_stderr_does_not_write_into_stdout(shop: Project) -> None:
     )
     assert done.returncode == 1
     assert len(done.stdout.splitlines()) == 1
+
+
+@pytest.mark.parametrize("command", [("run", "route.yaml"), ("init", "--apply"), ("--help",)])
+def test_a_closed_stdout_is_told_as_a_full_one_is(
+    project: Project, command: tuple[str, ...]
+) -> None:
+    program = str(Path(sys.executable).parent / "dpone")
+    project.route(target=TARGETS["sqlite"])
+    done = subprocess.run(
+        ["sh", "-c", 'exec "$0" "$@" >&- <&-', program, *command],
+        cwd=project.root,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert (done.returncode, done.stdout) == (4, "")
+    assert "DPONE_ANSWER_UNWRITTEN" in done.stderr
+    if command[0] == "run":
+        # What was done is told all the same.
+        assert "1 operation: 1 loaded" in done.stderr
+        assert project.items("sqlite") == ITEM_ROWS
 
 
 def test_a_working_folder_that_is_gone_is_no_defect(tmp_path: Path) -> None:

@@ -168,6 +168,20 @@ def test_a_server_is_told_by_its_system_and_its_database(server: TargetPlace) ->
     assert isinstance(target.commit(unit(incarnation), lambda tx: None), Committed)
 
 
+@pytest.mark.parametrize("kind", ["sqlite", "duckdb"])
+@pytest.mark.parametrize("place", [":memory:", "folder/:memory:"])
+def test_what_lies_in_memory_is_no_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: str, place: str
+) -> None:
+    """It was a file of that name, beside whatever ran; an engine would have meant no file."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DponeError, match=":memory:"):
+        dpone.open_target(f"{kind}:{place}")
+    with pytest.raises(DponeError, match=":memory:"):
+        dpone.open_journal(f"sqlite:{place}")
+    assert list(tmp_path.iterdir()) == []
+
+
 # -- owners of a lease ---------------------------------------------------------------------------
 
 

@@ -141,6 +141,16 @@ def test_a_catalog_is_repointed_however_its_line_is_written(authored: Project, t
     assert (authored.root / CATALOG).read_text() == f"domain: sales\n{new}"
 
 
+@pytest.mark.parametrize(
+    "way", ["./workloads/sales", "workloads//sales/./", "workloads/x/../sales"]
+)
+def test_a_catalog_is_repointed_whatever_way_it_says(authored: Project, way: str) -> None:
+    text = "domain: sales\nworkloads:\n  orders:\n    manifest: {}  # ours\n"
+    authored.write(CATALOG, text.format(f"{way}/orders.yaml"))
+    migrate(authored, "flow", "workloads/sales/orders.yaml")
+    assert (authored.root / CATALOG).read_text() == text.format(ROOT)
+
+
 def test_a_line_that_cannot_be_changed_alone_is_named(authored: Project) -> None:
     text = "domain: sales\nworkloads:\n  orders: &o\n    manifest: workloads/sales/orders.yaml\n"
     authored.write(CATALOG, f"{text}  more: *o\n")
