@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dpone.api import acommit, commit, open_journal, open_target, reconcile
     from dpone.api_authoring import (
+        owned_file,
         recover_file_transaction,
         remove_file_if_owned,
         replace_file_if_digest,
@@ -34,6 +35,7 @@ _HOMES = {
     "Outcome": "dpone.contracts.outcome",
     "Obligation": "dpone.fencing.obligations",
     "OwnedFile": "dpone.contracts.authoring",
+    "owned_file": "dpone.api_authoring",
     "recover_file_transaction": "dpone.api_authoring",
     "remove_file_if_owned": "dpone.api_authoring",
     "replace_file_if_digest": "dpone.api_authoring",
@@ -50,6 +52,7 @@ __all__ = [
     "commit",
     "open_journal",
     "open_target",
+    "owned_file",
     "reconcile",
     "recover_file_transaction",
     "remove_file_if_owned",

@@ -38,12 +38,23 @@ def replace_file_if_digest(
     )
 
 
+def owned_file(root: Path, path: str, *, expected_sha256: str) -> OwnedFile:
+    """The receipt of a file that this program has made, for `remove_file_if_owned`.
+
+    It is taken from the file's descriptor, and stands for this very file: one that is made anew
+    under the name is another, also with the same bytes. Raises a `DponeError` with a stable code
+    when `path` shows other bytes than those of `expected_sha256`, or no plain file.
+    """
+    return wiring.authoring_desk(root).confined.owned_file(path, expected_sha256=expected_sha256)
+
+
 def remove_file_if_owned(
     root: Path, owned: OwnedFile, *, accept_unproven: bool = False
 ) -> ConfinedRollbackOutcome:
     """Remove the very file of a receipt; whatever else bears its name keeps it.
 
-    Raises a `DponeError` with a stable code for what is refused beforehand.
+    `owned_file` gives the receipt, which may be kept as JSON. Raises a `DponeError` with a stable
+    code for what is refused beforehand.
     """
     desk = wiring.authoring_desk(root, accept_unproven=accept_unproven)
     return desk.confined.remove_file_if_owned(owned)

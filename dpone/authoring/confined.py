@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from dpone.authoring.fit import refusal
 from dpone.authoring.record import Place, pending
 from dpone.authoring.recover import Rules, recover
-from dpone.authoring.remove import remove
+from dpone.authoring.remove import owned_file, remove
 from dpone.authoring.replace import Nonces, Replacement
 from dpone.contracts.authoring import (
     FILE_BYTES_MAX,
@@ -64,13 +64,18 @@ class ConfinedFiles:
 
         Raises an `AuthoringError` for all that is refused before the exchange.
         """
-        if not _DIGEST.fullmatch(expected_sha256):
-            raise DigestInvalid(path=path)
+        _check_digest(path, expected_sha256)
         if len(desired) > FILE_BYTES_MAX:
             raise FileUnreadable(path=path, reason=f"more than {FILE_BYTES_MAX} bytes")
         with self.place(path) as place:
             change = Replacement(place, self.nonces, accept_unproven=self.accept_unproven)
             return change.run(expected_sha256, desired)
+
+    def owned_file(self, path: str, *, expected_sha256: str) -> OwnedFile:
+        """The receipt of a file whose digest is `expected_sha256`."""
+        _check_digest(path, expected_sha256)
+        with self.place(path) as place:
+            return owned_file(place, path, expected_sha256)
 
     def remove_file_if_owned(self, owned: OwnedFile) -> ConfinedRollbackOutcome:
         """Remove the very file of a receipt, and nothing else that bears its name."""
@@ -110,6 +115,11 @@ class ConfinedFiles:
                 yield Place(folder, leaf, self.probe)
         except FilesError as error:
             raise refusal(error, path) from error
+
+
+def _check_digest(path: str, expected_sha256: str) -> None:
+    if not _DIGEST.fullmatch(expected_sha256):
+        raise DigestInvalid(path=path)
 
 
 def split(path: str) -> tuple[str, str]:

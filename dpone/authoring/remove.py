@@ -23,7 +23,12 @@ from dpone.contracts.authoring import (
     sha256_of,
 )
 from dpone.contracts.effects import Effect
-from dpone.contracts.errors_authoring import AuthoringError, RecoveryRequired
+from dpone.contracts.errors_authoring import (
+    AuthoringError,
+    RecoveryRequired,
+    SourceChanged,
+    SourceMissing,
+)
 from dpone.contracts.transaction import (
     NO_DIGEST,
     NO_IDENTITY,
@@ -121,6 +126,30 @@ def standing(place: Place, owned: OwnedFile) -> str:
         finally:
             held.close()
     return "" if is_same else "not_owned"
+
+
+def owned_file(place: Place, path: str, expected_sha256: str) -> OwnedFile:
+    """The receipt of a file that shows these bytes, from its descriptor.
+
+    Raises `SourceMissing`, `SourceChanged`, and a refusal for what is no plain file.
+    """
+    with refusal_of(place):
+        held = place.folder.hold(place.leaf)
+        if held is None:
+            raise SourceMissing(path=path)
+        try:
+            look, data = held.look(), held.read(FILE_BYTES_MAX)
+        finally:
+            held.close()
+    if sha256_of(data) != expected_sha256:
+        raise SourceChanged(path=path)
+    return OwnedFile(
+        path=path,
+        device=look.device,
+        identity=look.identity,
+        size=len(data),
+        sha256=expected_sha256,
+    )
 
 
 def _journal(place: Place, owned: OwnedFile, nonce: str) -> Transaction:

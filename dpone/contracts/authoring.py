@@ -61,7 +61,9 @@ class Proof(StrEnum):
 class OwnedFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The receipt of a file that was created: taken from its descriptor, never from its name.
 
-    `path` is project-relative, `sha256` 64 hexadecimal digits, `size` in bytes.
+    `path` is project-relative, `sha256` 64 hexadecimal digits, `size` in bytes. `identity` is inode
+    and birth time as a `Look` has them: whoever has the file made anew has another. `device` is
+    told for people; it may differ after a restart, and nothing is decided by it.
     """
 
     path: str

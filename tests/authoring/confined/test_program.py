@@ -15,7 +15,13 @@ from dpone.contracts.authoring import (
     Status,
     sha256_of,
 )
-from dpone.contracts.errors_authoring import DigestInvalid, PathInvalid, SourceChanged
+from dpone.contracts.codec import decode, encode
+from dpone.contracts.errors_authoring import (
+    AuthoringError,
+    DigestInvalid,
+    PathInvalid,
+    SourceChanged,
+)
 from dpone.contracts.transaction import Phase
 from faultinject.writing import NEW, OLD
 from tests.authoring.confined.studio import Single
@@ -60,6 +66,35 @@ def test_a_program_removes_the_file_of_its_receipt_and_no_other(single: Single) 
     assert single.shown == OLD
     assert dpone.remove_file_if_owned(single.root, single.owned()).removed
     assert single.names == set()
+
+
+def test_a_program_takes_the_receipt_of_what_it_made(single: Single) -> None:
+    made = dpone.owned_file(single.root, "f.yaml", expected_sha256=sha256_of(OLD))
+    kept = encode(made)
+    beside = single.root / "swp"
+    beside.write_bytes(OLD)
+    single.path.unlink()
+    beside.rename(single.path)
+    # Another file with the same bytes, as somebody else may have made it.
+    assert not dpone.remove_file_if_owned(single.root, made).removed
+    again = dpone.owned_file(single.root, "f.yaml", expected_sha256=sha256_of(OLD))
+    assert again.identity != made.identity
+    assert decode(kept, dpone.OwnedFile) == made
+    assert dpone.remove_file_if_owned(single.root, again).removed
+    assert single.names == set()
+
+
+@pytest.mark.parametrize("kind", ["other bytes", "missing", "no digest", *KINDS])
+def test_there_is_no_receipt_of_what_is_another_thing(single: Single, kind: str) -> None:
+    digest = "sha256:" if kind == "no digest" else sha256_of(OLD)
+    if kind == "other bytes":
+        single.path.write_bytes(NEW)
+    elif kind != "no digest":
+        single.path.unlink()
+        if kind != "missing":
+            KINDS[kind](single.path)
+    with pytest.raises(AuthoringError):
+        dpone.owned_file(single.root, "f.yaml", expected_sha256=digest)
 
 
 def test_a_program_recovers_and_recovers_again(single: Single) -> None:
