@@ -110,10 +110,13 @@ def check_times(schedule: str, start_date: str, timezone: str) -> None:
 
 
 def _is_date(text: str) -> bool:
+    if not _DATE.fullmatch(text):
+        return False
     try:
-        return bool(_DATE.fullmatch(text)) and date.fromisoformat(text) is not None
+        date.fromisoformat(text)
     except ValueError:
         return False
+    return True
 
 
 class Dag(msgspec.Struct, frozen=True, kw_only=True):

@@ -62,6 +62,14 @@ def test_a_missing_extra_is_named(project: Project, missing: str) -> None:
     assert not (project.root / "warehouse.sqlite").exists()
 
 
+def test_settings_of_the_sdk_that_name_nothing_stop_no_load(project: Project) -> None:
+    project.route(target=TARGETS["sqlite"])
+    names = ("OTEL_PYTHON_TRACER_PROVIDER", "OTEL_PYTHON_METER_PROVIDER", "OTEL_PROPAGATORS")
+    environ = {"DPONE_TELEMETRY": "opentelemetry", **dict.fromkeys(names, "nobody_has_it")}
+    assert python(project, CALL, **environ) == ["0", "True"]
+    assert project.items("sqlite") == ITEM_ROWS
+
+
 def test_started_as_its_users_start_it_the_numbers_arrive(project: Project) -> None:
     project.route(target=TARGETS["sqlite"])
     exporters = [f"--{kind}_exporter=console" for kind in ("traces", "metrics")]

@@ -12,7 +12,8 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import Any
 
-from opentelemetry import context, metrics, propagate, trace
+from opentelemetry import context, metrics, trace
+from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
 from dpone.contracts.effects import Effect
 from dpone.contracts.errors import DponeError
@@ -29,12 +30,17 @@ class OpenTelemetry:
     """
 
     def __init__(self, version: str, carrier: Mapping[str, str]) -> None:
-        self._tracer = trace.get_tracer(_NAME, version)
-        self._meter = metrics.get_meter(_NAME, version)
+        self._tracer: trace.Tracer = trace.NoOpTracer()
+        self._meter: metrics.Meter = metrics.NoOpMeter(_NAME)
         self._counters: dict[str, Any] = {}
         self._span: trace.Span = trace.INVALID_SPAN
+        # Settings of the SDK are read here, and may name what is not there.
         with suppress(Exception):
-            self._span = self._tracer.start_span(_NAME, propagate.extract(carrier))
+            self._meter = metrics.get_meter(_NAME, version)
+        with suppress(Exception):
+            self._tracer = trace.get_tracer(_NAME, version)
+            around = TraceContextTextMapPropagator().extract(carrier)
+            self._span = self._tracer.start_span(_NAME, around)
         self._within = trace.set_span_in_context(self._span)
 
     def watching(self, probe: Probe, /) -> Probe:
